@@ -1,0 +1,52 @@
+# Two commands do everything: `make demo` and `make test`. Both set up .venv first, when it is out of date.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+MAKEFLAGS += --no-print-directory
+
+bin := .venv/bin
+ready := .venv/.ready
+# One file of tests stays on one worker, so a test that kills processes shares them with nobody.
+workers ?= 2
+pytest := $(bin)/python -m pytest
+parallel := -n $(workers) --dist loadfile
+
+.PHONY: help setup demo test check coverage proof bench lock clean
+
+help: ## show this list
+	@echo "Fairway: a fair, durable work queue for multi-tenant data pipelines."
+	@echo
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+setup: $(ready) ## make .venv; quick when nothing changed (PYTHON=... names the Python)
+	@echo "Fairway is set up in .venv."
+
+$(ready): pyproject.toml requirements/uv.txt requirements/dev.txt tools/setup.sh tools/probe_python.py
+	@sh tools/setup.sh
+
+demo: $(ready) ## run the main job and draw what it did
+	@$(bin)/fairway demo
+
+test: $(ready) ## run all tests, quick and real, and print each area's budget
+	@$(pytest) $(parallel) --budgets
+
+check: $(ready) ## lint, format, types, import contracts, house style
+	@status=0; for step in "ruff check ." "ruff format --check ." basedpyright "lint-imports --no-logo" \
+		"python -m tools.tidy"; do echo "== $$step"; $(bin)/$$step || status=1; done; exit $$status
+
+coverage: $(ready) ## run all tests and show the lines that none of them ran
+	@$(bin)/coverage erase
+	@status=0; $(bin)/coverage run -m pytest $(parallel) || status=$$?; \
+	$(bin)/coverage combine --quiet; $(bin)/coverage html --quiet; $(bin)/coverage report; exit $$status
+
+proof: $(ready) ## run the long storms (hours)
+	@sh tools/proof.sh
+
+bench: $(ready) ## measure; each file in bench/ prints its figures
+	@sh tools/bench.sh
+
+lock: $(ready) ## solve the requirement files again (UPGRADE=1 takes newer versions)
+	@sh tools/lock.sh
+
+clean: ## remove what make and its tools made
+	@rm -rf .venv build dist htmlcov .hypothesis .import_linter_cache .pytest_cache .ruff_cache .coverage .coverage.*
+	@find src tests tools -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The pure queue: commands and the time in, replies and groups out."""

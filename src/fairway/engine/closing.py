@@ -1,0 +1,230 @@
+"""Closing a group: what the store writes, and the answers that wait for it.
+
+Guards: V, the turns that moved and A are in every stored group; one group is stored at a time.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.engine.consumer import Consumer
+from fairway.engine.dirty import ObjectKey
+from fairway.engine.draft import Draft
+from fairway.engine.filling import Filling
+from fairway.engine.progress import encode_page, encode_progress
+from fairway.engine.records import Turned, encode
+from fairway.engine.state import MetaBody, State
+from fairway.fair.weights import W_DEFAULT
+from fairway.model.config import QueueConfig
+from fairway.model.event import encode_events
+from fairway.model.stored import Drop, Group, Kind, Put
+
+
+class Closing:
+    """A closed group on its way to the store, with the drafts that leave when it is stored."""
+
+    __slots__ = ("calls", "drafts", "ends", "group", "keys", "number")
+
+    def __init__(self, group: Group | None, filling: Filling, number: int) -> None:
+        self.group = group
+        self.number = number
+        self.drafts: list[Draft] = filling.drafts
+        self.calls = filling.calls
+        self.ends = [end.id for end in filling.ends]
+        self.keys = [(row.tenant, row.key) for row in filling.keys]
+
+
+class ConfigBody(msgspec.Struct, array_like=True):
+    """The queue's configuration and flag, as stored."""
+
+    config: QueueConfig
+    paused: bool
+
+
+class TenantBody(msgspec.Struct, array_like=True):
+    """A tenant, as stored; turn -1: none is known."""
+
+    as_of: int
+    weight: int
+    paused: bool
+    turn: int
+    rest: int
+    forecast: tuple[int, int, int]
+
+
+class HoldBody(msgspec.Struct, array_like=True):
+    """A lease record, as stored: only what is still out."""
+
+    as_of: int
+    epoch: int
+    deadline: float
+    seconds: float
+    spans: list[tuple[int, int, int, int]]
+    consumer: str
+    seq: int
+
+
+class ClientBody(msgspec.Struct, array_like=True):
+    """A client, as stored."""
+
+    as_of: int
+    seen: float
+    received: int
+    outcomes: dict[int, bytes]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def close(state: State, range_id: int) -> Closing | None:
+    """Close the filling group; None if there is nothing to store and nobody to answer."""
+    filling, number = state.filling, state.number
+    if filling.empty and not state.dirty.urgent and not filling.drops and not filling.puts:
+        if not filling.drafts:
+            return None
+        state.filling = Filling()
+        return Closing(None, filling, number - 1)
+    _advance(state)
+    turned = _turned(state)
+    if turned:
+        filling.records.append(Turned(turned))
+    _flush(state, filling, number)
+    group = Group(
+        range_id,
+        number,
+        filling.sync,
+        encode_meta(state),
+        rows=filling.rows,
+        moves=filling.moves,
+        ends=filling.ends,
+        keys=filling.keys,
+        results=filling.results,
+        puts=filling.puts,
+        drops=filling.drops,
+        journal=encode(filling.records) if filling.records else b"",
+        journal_floor=state.dirty.floor(number),
+        events=encode_events(filling.events) if filling.events else b"",
+        event_time=state.now,
+        purge=filling.purge,
+        purge_keys=filling.purge_keys,
+        purge_events_before=filling.purge_events_before,
+    )
+    state.groups += 1
+    state.syncs += filling.sync
+    state.filling = Filling()
+    state.number += 1
+    return Closing(group, filling, number)
+
+
+def _advance(state: State) -> None:
+    """A follows what is finished; an empty queue starts a new era."""
+    state.acked.advance()
+    if not state.acked.unfinished and state.acked.ack != (0, 0):
+        state.acked.reset()
+        state.era += 1
+    for name in state.tables.forget_due():
+        state.forecast.forget(name)
+
+
+def _turned(state: State) -> list[tuple[str, int, int, int, int, int]]:
+    plain = state.tables.plain
+    rows: list[tuple[str, int, int, int, int, int]] = []
+    turn, rest, last, mark = plain.turn, plain.rest, state.forecast.last, state.dirty.mark
+    for name in sorted(plain.take_moved()):
+        mark(Kind.TENANT, name, 0, state.number)
+        level, left, chunks = last(name) or (0, 0, 0)
+        rows.append((name, turn.get(name, -1), rest.get(name, 0), level, left, chunks))
+    return rows
+
+
+def _flush(state: State, filling: Filling, number: int) -> None:
+    for item in state.dirty.take(number):
+        body = _body(state, item, number)
+        if body is None:
+            filling.drops.append(Drop(*item))
+        else:
+            filling.puts.append(Put(*item, body))
+
+
+def encode_meta(state: State) -> bytes:
+    return _encode(
+        MetaBody(
+            state.tables.plain.v,
+            state.acked.ack,
+            state.era,
+            state.last_id,
+            state.next_count,
+            state.next_client,
+            state.top,
+            state.secret,
+            state.seed,
+            state.now,
+        )
+    )
+
+
+def _body(state: State, item: ObjectKey, number: int) -> bytes | None:
+    """The whole present state of an object; None if it is gone."""
+    kind, key, part = item
+    if kind is Kind.PROGRESS and isinstance(key, int):
+        run = state.runs.get(key)
+        if run is None or run.state != "active":
+            return None
+        run.as_of = number
+        return encode_progress(run, number)
+    if kind is Kind.PAGE and isinstance(key, int):
+        page = state.runs[key].done.pages[part]
+        page.as_of = number
+        return encode_page(page, number)
+    if kind is Kind.TENANT and isinstance(key, str):
+        return _tenant(state, key, number)
+    if kind is Kind.HOLD and isinstance(key, int):
+        return _hold(state, key, part, number)
+    if kind is Kind.CLIENT and isinstance(key, int):
+        client = state.clients[key]
+        client.as_of = number
+        return _encode(ClientBody(number, client.seen, client.received, client.outcomes))
+    if kind is Kind.CONSUMER and isinstance(key, str):
+        consumer: Consumer = state.consumers[key]
+        consumer.as_of = number
+        return _encode(consumer)
+    assert kind is Kind.CONFIG, item
+    return _encode(ConfigBody(state.config, state.paused))
+
+
+def _tenant(state: State, name: str, number: int) -> bytes | None:
+    tenant = state.tenants.get(name)
+    plain = state.tables.plain
+    weight = state.tables.weight.get(name, W_DEFAULT)
+    if tenant is None or (name not in plain.turn and weight == W_DEFAULT and not tenant.paused and not tenant.runs
+                          and not tenant.leased and not tenant.waiting):  # fmt: skip
+        state.tenants.pop(name, None)
+        state.tables.weight.pop(name, None)
+        return None
+    tenant.as_of = number
+    forecast = state.forecast.last(name) or (0, 0, 0)
+    return _encode(
+        TenantBody(number, weight, tenant.paused, plain.turn.get(name, -1), plain.rest.get(name, 0), forecast)
+    )
+
+
+def _hold(state: State, count: int, part: int, number: int) -> bytes | None:
+    hold = state.holds.get((count, part))
+    if hold is None:
+        return None
+    hold.as_of = number
+    spans: list[tuple[int, int, int, int]] = []
+    for id, start, many, attempt in hold.spans:
+        run = state.runs.get(id)
+        for index in range(start, start + many):
+            if run is not None and run.out.get(index) is hold:
+                if (
+                    spans
+                    and spans[-1][0] == id
+                    and spans[-1][1] + spans[-1][2] == index
+                    and spans[-1][3] == attempt
+                ):
+                    spans[-1] = (id, spans[-1][1], spans[-1][2] + 1, attempt)
+                else:
+                    spans.append((id, index, 1, attempt))
+    return _encode(HoldBody(number, hold.epoch, hold.deadline, hold.seconds, spans, hold.consumer, hold.seq))

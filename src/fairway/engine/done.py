@@ -1,0 +1,122 @@
+"""Which chunks of a run are done, and which attempt won each: bitmap pages and run-length winners.
+
+Guards: a chunk is done at most once; memory grows with the fragmentation of what is done, not with chunks.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from pyroaring import BitMap
+
+from fairway.engine.commands import Win
+from fairway.limits import PAGE_CHUNKS
+
+_LOW = 0xFFFFFFFF
+
+
+_FEW = 8  # runs of winners that are scanned faster than a bitmap is made
+
+
+class Page:
+    """PAGE_CHUNKS chunks: winners, four numbers per run of chunks, and a bitmap once they are many."""
+
+    __slots__ = ("_bits", "as_of", "winners")
+
+    def __init__(self, winners: bytes = b"", as_of: int = 0) -> None:
+        # (start << 32 | count, epoch, reservation, writer << 2 | kind), in the order of completion
+        self.winners = array("Q", winners)
+        self.as_of = as_of
+        self._bits: BitMap | None = None
+
+    def __contains__(self, low: int) -> bool:
+        bits = self._bits
+        if bits is None:
+            flat = self.winners
+            if len(flat) > 4 * _FEW:
+                return low in self._make_bits()
+            return any(where >> 32 <= low < (where >> 32) + (where & _LOW) for where in flat[::4])
+        return low in bits
+
+    def __len__(self) -> int:
+        return sum(where & _LOW for where in self.winners[::4])
+
+    def add(self, low: int, n: int, epoch: int, reservation: int, who: int) -> None:
+        """Mark n chunks from `low` on."""
+        flat, bits = self.winners, self._bits
+        if bits is not None:
+            bits.add_range(low, low + n)
+        if flat and flat[-2] == reservation and flat[-1] == who and flat[-3] == epoch:
+            where = flat[-4]
+            if (where >> 32) + (where & _LOW) == low:
+                flat[-4] = where + n  # the last run grows
+                return
+        flat.extend((low << 32 | n, epoch, reservation, who))
+
+    def _make_bits(self) -> BitMap:
+        bits = self._bits = BitMap()
+        for where in self.winners[::4]:
+            bits.add_range(where >> 32, (where >> 32) + (where & _LOW))
+        return bits
+
+
+def wins_of(page: Page, first: int) -> Iterator[Win]:
+    """The winners in a page that begins with chunk `first`."""
+    flat = page.winners
+    for at in range(0, len(flat), 4):
+        where, epoch, reservation, who = flat[at : at + 4]
+        yield Win(first + (where >> 32), where & _LOW, epoch, reservation, who >> 2, who & 3)
+
+
+_NO_PAGES: dict[int, Page] = {}
+
+
+class Done:
+    """The done chunks of one run."""
+
+    __slots__ = ("count", "pages")
+
+    def __init__(self) -> None:
+        self.pages = _NO_PAGES
+        self.count = 0
+
+    def __contains__(self, index: int) -> bool:
+        page = self.pages.get(index // PAGE_CHUNKS)
+        return page is not None and index % PAGE_CHUNKS in page
+
+    def add(self, start: int, count: int, epoch: int, reservation: int, who: int) -> None:
+        """Mark [start, start + count), none of which is done."""
+        self.count += count
+        while count:
+            number, low = divmod(start, PAGE_CHUNKS)
+            n = min(count, PAGE_CHUNKS - low)
+            page = self.pages.get(number)
+            if page is None:
+                page = self._put(number, Page())
+            page.add(low, n, epoch, reservation, who)
+            start, count = start + n, count - n
+
+    def put(self, number: int, page: Page) -> None:
+        """Restore a page."""
+        self._put(number, page)
+        self.count += len(page)
+
+    def _put(self, number: int, page: Page) -> Page:
+        if self.pages is _NO_PAGES:
+            self.pages = {}
+        self.pages[number] = page
+        return page
+
+    def wins(self, start: int, count: int) -> Iterator[Win]:
+        """The winners that touch [start, start + count), page by page, in the order of completion inside each."""
+        for number in range(start // PAGE_CHUNKS, (start + count - 1) // PAGE_CHUNKS + 1):
+            page = self.pages.get(number)
+            if page is not None:
+                for win in wins_of(page, number * PAGE_CHUNKS):
+                    if win.start < start + count and win.start + win.count > start:
+                        yield win
+
+    def won(self, index: int, epoch: int, reservation: int) -> bool:
+        """Whether this attempt completed the chunk."""
+        return any(win.epoch == epoch and win.reservation == reservation for win in self.wins(index, 1))

@@ -1,0 +1,91 @@
+"""What is due: leases that run out, back-offs and delays that end, deadlines, waits, silences.
+
+Guards: clocks decide when, never whether: everything done here may as well be done later.
+"""
+
+from __future__ import annotations
+
+import math
+from heapq import heappop, heappush
+
+from fairway.engine.backlog import refresh
+from fairway.engine.ending import end
+from fairway.engine.leases import held
+from fairway.engine.named import expire_at
+from fairway.engine.returning import back_off_over, expire, expired, release_chunks
+from fairway.engine.state import DUE_DEADLINE, DUE_START, State
+from fairway.engine.waiting import time_out
+from fairway.model.stored import Drop, Kind
+
+
+def do_due(state: State) -> None:
+    """Do everything whose time has come."""
+    for hold in expired(state):
+        until = expire_at(state, hold) if hold.consumer else hold.deadline
+        if until > state.now:
+            hold.deadline = until  # the consumer gave a sign since
+            heappush(state.expiries, (until, hold.count, hold.part))
+        else:
+            expire(state, hold)
+    while state.dues and state.dues[0][0] <= state.now:
+        due, id, index = heappop(state.dues)
+        run = state.runs.get(id)
+        if run is None or run.state != "active":
+            continue
+        if index == DUE_START:
+            run.due = 0.0
+            refresh(state, run)
+        elif index == DUE_DEADLINE:
+            if run.life == 1:
+                run.error = run.error or "the deadline passed"
+                end(state, run, "deadline")
+        else:
+            back_off_over(state, run, index, due)
+    if state.now >= state.silence_check:
+        forget_silent(state)
+    time_out(state)
+
+
+def next_due(state: State) -> float:
+    """When `do_due` has something to do next."""
+    return min(
+        state.expiries[0][0] if state.expiries else math.inf,
+        state.dues[0][0] if state.dues else math.inf,
+        state.timeouts[0][0] if state.timeouts else math.inf,
+        state.silence_check,
+    )
+
+
+def forget_silent(state: State) -> None:
+    """Forget clients that were silent for too long, and idle consumers after ten times as long."""
+    silent = state.config.client_silent_seconds
+    for id in [id for id, client in state.clients.items() if client.seen + silent <= state.now]:
+        forget_client(state, id)
+    idle = 10 * max(silent, state.config.consumer_silent_seconds)
+    for name, consumer in list(state.consumers.items()):
+        if not consumer.open and consumer.seen + idle <= state.now:
+            del state.consumers[name]
+            state.dirty.clear(Kind.CONSUMER, name)
+            state.filling.drops.append(Drop(Kind.CONSUMER, name, 0))
+    plan_silence_check(state)
+
+
+def plan_silence_check(state: State) -> None:
+    """Look the clients over now and then; there is no hurry."""
+    state.silence_check = state.now + state.config.client_silent_seconds / 8 if state.clients else math.inf
+
+
+def forget_client(state: State, id: int) -> None:
+    """A client leaves, and its outcomes with it."""
+    client = state.clients.pop(id)
+    state.dirty.clear(Kind.CLIENT, id)
+    if client.as_of:
+        state.filling.drops.append(Drop(Kind.CLIENT, id, 0))
+
+
+def release_all(state: State) -> None:
+    """The clean slate of a start that forgets leases: everything out goes back uncounted."""
+    for hold in list(state.holds.values()):
+        active = [(run, index) for run, index, _ in held(state, hold) if run.state == "active"]
+        if active:
+            release_chunks(state, hold, active)

@@ -1,0 +1,86 @@
+"""Ending: a submission becomes completed, failed or cancelled, once per life.
+
+Guards: an ended run is in no plan and in no level; its leases count in flight until they are answered or run out.
+"""
+
+from __future__ import annotations
+
+from fairway import limits
+from fairway.engine.answering import answer
+from fairway.engine.backlog import settle_tenant
+from fairway.engine.lifecycle import submission_after
+from fairway.engine.progress import encode_end, encode_page
+from fairway.engine.run import DeadMark, Run
+from fairway.engine.state import State
+from fairway.engine.views import submission_of
+from fairway.model.event import Happened, What
+from fairway.model.stored import Drop, End, KeyRow, Kind, Put
+
+_TOLD = {"completed": What.ENDED_COMPLETED, "failed": What.ENDED_FAILED, "cancelled": What.ENDED_CANCELLED}
+
+
+def end(state: State, run: Run, event: str) -> None:
+    """End a run that is active."""
+    run.state = submission_after("" if event == "submit of no chunks" else run.state, event)
+    run.ended = state.now
+    run.eligible = False
+    tenant = run.owner
+    tenant.waiting -= run.ready + run.backing_off
+    del tenant.runs[run.id]
+    state.acked.finished((run.pass_, run.id))
+    filling = state.filling
+    filling.sync = True
+    filling.events.append(Happened(_TOLD[run.state], state.now, [(run.id, 0, run.total)], detail=event))
+    filling.ends.append(
+        End(run.id, run.pass_, run.state, run.ended, encode_end(run, state.number), len(run.dead))
+    )
+    _leave_objects(state, run)
+    if run.described.key:
+        expires = state.now + limits.KEY_SECONDS
+        row = KeyRow(run.tenant, run.described.key, run.id, run.described.fingerprint, expires)
+        filling.keys.append(row)
+        state.recent_keys.put((row.tenant, row.key), row, state.number)
+    state.recent_ends.put(run.id, run, state.number)
+    if not run.out:
+        forget(state, run)
+    for watcher in state.watchers.pop(run.id, {}).values():
+        state.waiting -= 1
+        answer(state, watcher.draft, submission_of(run))
+
+
+def _leave_objects(state: State, run: Run) -> None:
+    """The end's body replaces the progress; pages stay, in their last form."""
+    state.dirty.clear(Kind.PROGRESS, run.id)
+    if run.as_of:
+        state.filling.drops.append(Drop(Kind.PROGRESS, run.id, 0))
+    for number, page in run.done.pages.items():
+        if (Kind.PAGE, run.id, number) in state.dirty:
+            state.dirty.clear(Kind.PAGE, run.id, number)
+            state.filling.puts.append(Put(Kind.PAGE, run.id, number, encode_page(page, state.number)))
+
+
+def forget(state: State, run: Run) -> None:
+    """Nothing of an ended run is out any more."""
+    del state.runs[run.id]
+    settle_tenant(state, run.owner)
+
+
+def end_if_finished(state: State, run: Run) -> None:
+    """End the run if its last chunk is done or dead."""
+    if run.done.count + len(run.dead) == run.total:
+        end(state, run, "last chunk done, some dead" if run.dead else "last chunk done")
+
+
+def bury(state: State, run: Run, index: int, attempts: int, error: str) -> None:
+    """Give a chunk up that is neither waiting nor leased any more."""
+    run.bury(index, DeadMark(attempts, state.now, error))
+
+
+def after_burial(state: State, run: Run) -> None:
+    """What dead chunks mean for their submission."""
+    if run.state != "active":
+        return
+    if run.described.policy == "fail_fast":
+        end(state, run, "chunk given up under fail_fast")
+    else:
+        end_if_finished(state, run)

@@ -1,0 +1,299 @@
+"""The engine: calls and the time in, drafts and groups out.
+
+Guards: it is pure (no clock, thread, socket or entropy), so one sequence of calls gives one sequence of groups.
+"""
+
+from __future__ import annotations
+
+from fairway.engine import closing, due, named, returning, steering, submitting, views, waiting
+from fairway.engine.answering import answer, record_outcome, refuse
+from fairway.engine.clients import Client, decode_reply
+from fairway.engine.closing import Closing
+from fairway.engine.commands import (
+    READS,
+    Call,
+    Cancel,
+    Command,
+    Complete,
+    Configure,
+    Consumers,
+    Explain,
+    Fail,
+    Goodbye,
+    Join,
+    ListActive,
+    ListDead,
+    Pause,
+    Purge,
+    Redrive,
+    Register,
+    Release,
+    Renew,
+    Reply,
+    Reserve,
+    Reserved,
+    SetWeight,
+    Show,
+    Stats,
+    Submit,
+    Tenants,
+    Trim,
+    Wait,
+    Winners,
+)
+from fairway.engine.draft import Draft
+from fairway.engine.finishing import complete
+from fairway.engine.load import load
+from fairway.engine.lookups import Found, Lookups, Source
+from fairway.engine.purging import purge
+from fairway.engine.renewing import renew
+from fairway.engine.reserving import NOTHING, check, pick, reserved
+from fairway.engine.seeking import Seeking
+from fairway.engine.state import Start, State, Waiter, Watcher
+from fairway.errors import BadArgument, ClientUnknown, FairwayError, RequestDropped, TooLarge
+from fairway.limits import CLIENTS_MAX, OUTCOMES_PER_CLIENT_MAX, WAIT_SECONDS_MAX
+from fairway.model.stored import Kind, Meta
+
+_NOTHING_FOUND = Found()
+
+
+class Engine:
+    """One queue, owned by one range id."""
+
+    def __init__(self, state: State, range_id: int) -> None:
+        self.state = state
+        self.range_id = range_id
+        self._seeking = Seeking(state)
+
+    @classmethod
+    def load(cls, source: Source, meta: Meta, start: Start) -> Engine:
+        """The engine as of the last stored group."""
+        state = load(source, meta, start)
+        if start.forget_leases:
+            due.release_all(state)
+        return cls(state, meta.range_id)
+
+    # -- calls
+
+    def lookups(self, call: Call) -> Lookups | None:
+        """What must be read from the store before this call is executed; None: nothing."""
+        return self._seeking.lookups(call.command)
+
+    def looked(self, lookups: Lookups) -> None:
+        """The reads were given up."""
+        self._seeking.close(lookups.ticket)
+
+    def execute(self, call: Call, now: float, found: Found | None = None) -> Draft:
+        """Carry out a call; bad calls are answered with their error and have no effect."""
+        state = self.state
+        if now > state.now:
+            state.now = now
+        state.calls += 1
+        state.filling.calls += 1
+        draft = Draft()
+        try:
+            if not self._repeated(call, draft):
+                self._carry_out(call, draft, found or _NOTHING_FOUND)
+        except FairwayError as error:
+            refuse(state, draft, error)
+        if found is not None:
+            self._seeking.close(found.ticket)
+        if state.woken and state.waiters:
+            waiting.serve(state)
+        return draft
+
+    def _repeated(self, call: Call, draft: Draft) -> bool:
+        """Whether the call was carried out before, or waits already; then the draft is taken care of."""
+        state = self.state
+        if not call.number or isinstance(call.command, READS):
+            return False
+        client = state.clients.get(call.client)
+        if client is None:
+            raise ClientUnknown
+        client.seen = state.now
+        client.receive(call.received)
+        if call.number <= client.received:
+            raise RequestDropped(
+                f"request {call.number} was answered and acknowledged before; it was not executed again"
+            )
+        outcome = client.outcomes.get(call.number)
+        if outcome is not None:
+            reply = decode_reply(outcome)
+            answer(
+                state, draft, views.described_again(state, reply) if isinstance(reply, Reserved) else reply
+            )
+            return True
+        twins = client.pending.get(call.number)
+        if twins is not None:
+            twins.append(draft)
+            return True
+        if len(client.outcomes) >= OUTCOMES_PER_CLIENT_MAX:
+            raise TooLarge(
+                f"{OUTCOMES_PER_CLIENT_MAX} outcomes wait to be acknowledged; send `received` with your calls"
+            )
+        return False
+
+    def _carry_out(self, call: Call, draft: Draft, found: Found) -> None:
+        state, command = self.state, call.command
+        if isinstance(command, Reserve):
+            self._reserve(call, command, draft)
+            return
+        if isinstance(command, Wait):
+            self._wait(command, draft, found)
+            return
+        reply = self._do(call, command, found)
+        if not isinstance(command, READS):
+            record_outcome(state, call.client, call.number, reply)
+        answer(state, draft, reply)
+
+    def _do(self, call: Call, command: Command, found: Found) -> Reply:
+        state = self.state
+        match command:
+            case Submit():
+                return submitting.submit(state, command, found)
+            case Complete():
+                return complete(state, command, found)
+            case Fail():
+                return returning.fail(state, command)
+            case Release():
+                return returning.release(state, command)
+            case Renew():
+                return renew(state, command)
+            case Register():
+                return self._register()
+            case Goodbye():
+                return self._goodbye(call.client)
+            case Show():
+                return views.submission_of(views.find(state, command.id, found))
+            case SetWeight():
+                return steering.set_weight(state, command.tenant, command.weight)
+            case Pause():
+                return steering.pause(state, command)
+            case Configure():
+                return steering.configure(state, command)
+            case Cancel():
+                return steering.cancel(state, command, found)
+            case Redrive():
+                return steering.redrive(state, command, found)
+            case Join():
+                return named.join(state, command)
+            case Trim():
+                return named.trim(state, command, found)
+            case Purge():
+                return purge(state, command)
+            case _:
+                return self._view(command, found)
+
+    def _view(self, command: Command, found: Found) -> Reply:
+        state = self.state
+        match command:
+            case ListActive():
+                return views.list_active(state, command)
+            case ListDead():
+                return views.list_dead(state, command)
+            case Stats():
+                return views.stats(state, command)
+            case Tenants():
+                return views.tenants(state, command)
+            case Consumers():
+                return views.consumers(state, command)
+            case Explain():
+                return views.explain(state, command)
+            case Winners():
+                return views.winners(state, command, found)
+            case _:
+                raise BadArgument(f"the engine does not know the command {type(command).__name__}")
+
+    def _reserve(self, call: Call, command: Reserve, draft: Draft) -> None:
+        state = self.state
+        check(command)
+        reply = None
+        if command.consumer:
+            reply = named.reserve_named(state, command)
+            if reply is not None:
+                reply = views.described_again(state, reply)
+        else:
+            hold = pick(state, command)
+            if hold is not None:
+                reply = reserved(state, hold)
+        if reply is not None:
+            record_outcome(state, call.client, call.number, reply)
+            answer(state, draft, reply)
+        elif command.wait_seconds:
+            waiting.add_waiter(
+                state, Waiter(command, draft, call.client, call.number, state.now + command.wait_seconds)
+            )
+            if call.number:
+                state.clients[call.client].pending[call.number] = []
+        else:
+            answer(state, draft, NOTHING)
+
+    def _wait(self, command: Wait, draft: Draft, found: Found) -> None:
+        state = self.state
+        if not 0 <= command.seconds <= WAIT_SECONDS_MAX:
+            raise BadArgument(f"seconds must be from 0 to {WAIT_SECONDS_MAX:.0f}, not {command.seconds}")
+        run = views.find(state, command.id, found)
+        if run.state != "active" or not command.seconds:
+            answer(state, draft, views.submission_of(run))
+        else:
+            waiting.add_watcher(state, Watcher(command.id, draft), state.now + command.seconds)
+
+    def _register(self) -> int:
+        state = self.state
+        if len(state.clients) >= CLIENTS_MAX:
+            raise TooLarge(f"a queue has at most {CLIENTS_MAX} clients at a time; close some")
+        id = state.next_client
+        state.next_client += 1
+        state.clients[id] = Client(state.now)
+        state.dirty.write_now(Kind.CLIENT, id)
+        state.filling.sync = True
+        due.plan_silence_check(state)
+        return id
+
+    def _goodbye(self, client_id: int) -> None:
+        client = self.state.clients.get(client_id)
+        if client is None:
+            return
+        for waiter in [
+            w for queue in self.state.waiters.values() for w in queue.values() if w.client == client_id
+        ]:
+            waiting.finish(self.state, waiter)
+        due.forget_client(self.state, client_id)
+
+    def abandon(self, draft: Draft) -> None:
+        """The caller of a waiting draft is gone."""
+        waiting.abandon(self.state, draft)
+
+    # -- time
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        state = self.state
+        if now > state.now:
+            state.now = now
+        due.do_due(state)
+        if state.woken and state.waiters:
+            waiting.serve(state)
+
+    @property
+    def next_due(self) -> float:
+        """When `tick` must be called next."""
+        return due.next_due(self.state)
+
+    # -- groups
+
+    def close_group(self, now: float) -> Closing | None:
+        """Close the filling group; call it only when no group is being stored."""
+        if now > self.state.now:
+            self.state.now = now
+        return closing.close(self.state, self.range_id)
+
+    def stored(self, closed: Closing) -> None:
+        """The group is stored: its drafts leave."""
+        self._seeking.stored(closed)
+        for draft in closed.drafts:
+            draft.leave()
+
+    def drafts_open(self) -> list[Draft]:
+        """Every draft that is not in a closed group: those of the filling group, and those that wait."""
+        return [*self.state.filling.drafts, *waiting.open_drafts(self.state)]

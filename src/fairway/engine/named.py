@@ -1,0 +1,180 @@
+"""Named reservations: the same (consumer, seq) is handed back until it is trimmed.
+
+Guards: only the consumer's latest epoch may act; a reservation never gains a chunk, and shrinks only before its
+first completion.
+"""
+
+from __future__ import annotations
+
+from fairway import limits
+from fairway.engine.commands import Complete, Join, LeasedSpan, Part, Reserve, Reserved, Trim
+from fairway.engine.consumer import Consumer, Named
+from fairway.engine.ending import after_burial, bury
+from fairway.engine.finishing import complete
+from fairway.engine.holds import Hold, seal_of
+from fairway.engine.leases import Spans, drop_out
+from fairway.engine.lookups import Found
+from fairway.engine.records import Died
+from fairway.engine.reserving import pick
+from fairway.engine.returning import attempts_max, release_chunks
+from fairway.engine.run import Run, Tried
+from fairway.engine.state import State
+from fairway.errors import BadArgument, ConsumerFenced, ReservationOpen, SeqTrimmed, TooLarge
+from fairway.model.event import Happened, What
+from fairway.model.stored import Kind
+
+
+def join(state: State, command: Join) -> int:
+    """Take the name over; whoever had it is refused from now on."""
+    name = command.consumer
+    if not 0 < len(name.encode()) <= limits.CONSUMER_NAME_BYTES_MAX:
+        raise BadArgument(
+            f"consumer must be a name of 1 to {limits.CONSUMER_NAME_BYTES_MAX} bytes, not {name!r:.80}"
+        )
+    consumer = state.consumers.get(name)
+    if consumer is None:
+        if len(state.consumers) >= limits.CONSUMERS_MAX:
+            raise TooLarge(f"a queue has at most {limits.CONSUMERS_MAX} named consumers")
+        consumer = state.consumers[name] = Consumer(name)
+    consumer.epoch += 1
+    keep(state, consumer)
+    return consumer.epoch
+
+
+def keep(state: State, consumer: Consumer) -> None:
+    """A sign of life, and a change that is stored and synced."""
+    consumer.seen = state.now
+    state.dirty.write_now(Kind.CONSUMER, consumer.name)
+    state.filling.sync = True
+
+
+def consumer_of(state: State, name: str, epoch: int) -> Consumer:
+    """The consumer if this epoch still speaks for it."""
+    consumer = state.consumers.get(name)
+    if consumer is None or consumer.epoch != epoch:
+        raise ConsumerFenced(f"another process took over consumer {name!r}; stop, or choose another name")
+    return consumer
+
+
+def reserve_named(state: State, command: Reserve) -> Reserved | None:
+    """The reservation of this seq, made now if it is new; None if there is nothing to hand out."""
+    consumer = consumer_of(state, command.consumer, command.consumer_epoch)
+    consumer.seen = state.now
+    if command.seq <= consumer.trimmed:
+        raise SeqTrimmed(
+            f"seq {command.seq} of consumer {consumer.name!r} was trimmed; go on above {consumer.trimmed}"
+        )
+    named = consumer.open.get(command.seq)
+    if named is None:
+        hold = pick(state, command)
+        if hold is None:
+            return None
+        named = Named(hold.epoch, hold.count, consumer.epoch, completed=False, spans=list(hold.spans))
+        consumer.open[command.seq] = named
+        keep(state, consumer)
+    elif not named.completed:
+        if named.handed_to != consumer.epoch:
+            _halve(state, named)
+            named.handed_to = consumer.epoch
+        _shrink(state, named)
+        keep(state, consumer)
+    return handed(state, named)
+
+
+def handed(state: State, named: Named) -> Reserved:
+    """The reply for a named reservation; finished chunks are in it too."""
+    deadline = state.now + state.config.consumer_silent_seconds
+    seal = seal_of(state.secret, named.epoch, named.count)
+    return Reserved(named.epoch, named.count, seal, deadline, named.spans)
+
+
+def still_out(state: State, named: Named) -> list[tuple[Run, int]]:
+    """The chunks of the reservation that are leased to it now."""
+    out: list[tuple[Run, int]] = []
+    for id, start, count, _ in named.spans:
+        run = state.runs.get(id)
+        for index in range(start, start + count):
+            hold = run.out.get(index) if run is not None else None
+            if run is not None and hold is not None and hold.count == named.count and run.state == "active":
+                out.append((run, index))
+    return out
+
+
+def _spans_of(chunks: list[tuple[Run, int]]) -> list[LeasedSpan]:
+    spans: list[LeasedSpan] = []
+    for run, index in chunks:
+        attempt = run.attempts(index) + 1
+        if (
+            spans
+            and spans[-1][0] == run.id
+            and spans[-1][1] + spans[-1][2] == index
+            and spans[-1][3] == attempt
+        ):
+            spans[-1] = (run.id, spans[-1][1], spans[-1][2] + 1, attempt)
+        else:
+            spans.append((run.id, index, 1, attempt))
+    return spans
+
+
+def _shrink(state: State, named: Named) -> None:
+    """Chunks that ended elsewhere leave a reservation of which nothing was completed."""
+    named.spans = _spans_of(still_out(state, named))
+
+
+def _halve(state: State, named: Named) -> None:
+    """Handed out again with nothing completed: half goes back uncounted; a single chunk counts an attempt."""
+    chunks = still_out(state, named)
+    if len(chunks) > 1:
+        keep_count = (len(chunks) + 1) // 2
+        run, index = chunks[0]
+        release_chunks(state, run.out[index], chunks[keep_count:])
+    elif chunks:
+        _count_attempt(state, *chunks[0])
+
+
+def _count_attempt(state: State, run: Run, index: int) -> None:
+    attempts = run.attempts(index) + 1
+    state.dirty.write_now(Kind.PROGRESS, run.id)
+    if attempts < attempts_max(state, run):
+        run.note(index, Tried(attempts))
+        return
+    hold = drop_out(state, run, index)
+    error = "its consumer ended again and again while it had this chunk"
+    bury(state, run, index, attempts, error)
+    spans = Spans()
+    spans.add(run.id, index)
+    state.filling.events.append(
+        Happened(What.DEAD, state.now, spans.spans, hold.epoch, hold.count, detail=error)
+    )  # pyright: ignore[reportArgumentType]
+    state.filling.records.append(Died(hold.epoch, hold.count, state.now, error, spans.spans))
+    after_burial(state, run)
+
+
+def trim(state: State, command: Trim, found: Found) -> None:
+    """Forget reservations up to a seq; unfinished ones only if they are to be completed."""
+    consumer = consumer_of(state, command.consumer, command.consumer_epoch)
+    seqs = sorted(seq for seq in consumer.open if seq <= command.seq)
+    if not command.complete:
+        for seq in seqs:
+            if still_out(state, consumer.open[seq]):
+                raise ReservationOpen(
+                    f"seq {seq} of consumer {consumer.name!r} has unfinished chunks; complete, fail or release them,"
+                    " or trim with complete=True"
+                )
+    for seq in seqs:
+        named = consumer.open.pop(seq)
+        chunks = still_out(state, named)
+        if chunks:
+            spans = [(id, start, count) for id, start, count, _ in _spans_of(chunks)]
+            part = Part(named.epoch, named.count, seal_of(state.secret, named.epoch, named.count), spans)
+            complete(state, Complete([part]), found)
+    consumer.trimmed = max(consumer.trimmed, command.seq)
+    keep(state, consumer)
+
+
+def expire_at(state: State, hold: Hold) -> float:
+    """When the hold of a named reservation runs out: its consumer's silence decides."""
+    consumer = state.consumers.get(hold.consumer)
+    if consumer is None or hold.seq not in consumer.open:
+        return hold.deadline
+    return max(hold.deadline, consumer.seen + state.config.consumer_silent_seconds)

@@ -1,0 +1,40 @@
+"""What was stored lately, kept while a read that began before it may still be under way.
+
+Guards: a lookup that read the store before a write and is used after it still sees that write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """Values by key, from the moment they are decided until no read can be older than their group."""
+
+    __slots__ = ("_leaving", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[K, tuple[int, V]] = {}
+        self._leaving: deque[tuple[int, int, K]] = deque()  # (group, reads begun when it was stored, key)
+
+    def put(self, key: K, value: V, number: int) -> None:
+        self._values[key] = (number, value)
+
+    def get(self, key: K) -> V | None:
+        found = self._values.get(key)
+        return None if found is None else found[1]
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._values
+
+    def stored(self, keys: list[K], number: int, reads_begun: int, oldest_read: int) -> None:
+        """The group with these keys is stored; let go of what no open read can be older than."""
+        self._leaving.extend((number, reads_begun, key) for key in keys)
+        while self._leaving and self._leaving[0][1] <= oldest_read:
+            group, _, key = self._leaving.popleft()
+            if key in self._values and self._values[key][0] == group:
+                del self._values[key]

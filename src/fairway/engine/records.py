@@ -1,0 +1,99 @@
+"""Journal records: the hot changes of a group, replayed at a start.
+
+Guards: replaying a record twice, or onto an object that already contains it, changes nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.engine.commands import LeasedSpan, Span
+
+
+class _Record(msgspec.Struct, array_like=True, tag=True):
+    """Root of all records."""
+
+
+class Leased(_Record, tag=1):
+    """A reservation was made; `part` tells apart the parts into which renewals cut it."""
+
+    epoch: int
+    count: int
+    deadline: float
+    seconds: float
+    spans: list[LeasedSpan]
+    shuffled: bool = False
+    consumer: str = ""
+    seq: int = 0
+
+
+class Renewed(_Record, tag=2):
+    """Some of a reservation's chunks have a new deadline; they form a new part."""
+
+    epoch: int
+    count: int
+    part: int
+    deadline: float
+    seconds: float
+    spans: list[LeasedSpan]
+
+
+class Completed(_Record, tag=3):
+    """Chunks are done."""
+
+    epoch: int
+    count: int
+    writer: int
+    kind: int
+    spans: list[Span]
+
+
+class Returned(_Record, tag=4):
+    """Chunks came back: `counted` attempts, waiting again at `due` (0.0: now)."""
+
+    epoch: int
+    count: int
+    counted: bool
+    latest: bool  # the receipt stays the latest one (expiry), so a late result is still accepted
+    due: float
+    spans: list[Span]
+    error: str = ""
+
+
+class Died(_Record, tag=5):
+    """Chunks were given up."""
+
+    epoch: int
+    count: int
+    at: float
+    error: str
+    spans: list[Span]
+
+
+class Turned(_Record, tag=6):
+    """Turns that moved: (tenant, turn, rest, and pass, rest, chunks of its last placed run); turn -1: forgotten."""
+
+    rows: list[tuple[str, int, int, int, int, int]]
+
+
+class Answered(_Record, tag=7):
+    """The outcome of a numbered call: kept under (client, number) until it is received."""
+
+    client: int
+    number: int
+    received: int
+    reply: bytes
+    at: float
+
+
+class Settled(_Record, tag=8):
+    """Leases of ended submissions were answered or ran out: they no longer count in flight."""
+
+    count: int
+    spans: list[Span]
+
+
+Record = Leased | Renewed | Completed | Returned | Died | Turned | Answered | Settled
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(list[Record]).decode

@@ -1,0 +1,108 @@
+"""Reserving: picks become leases, recorded before they leave.
+
+Guards: reserve(k) is k single picks; no chunk is leased twice at a time; an attempt is never issued twice.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+
+from fairway import limits
+from fairway.engine.backlog import touch
+from fairway.engine.commands import Reserve, Reserved
+from fairway.engine.holds import Hold, seal_of
+from fairway.engine.records import Leased
+from fairway.engine.run import Run
+from fairway.engine.state import State
+from fairway.errors import BadArgument, BadStrategy
+from fairway.model.event import Happened, What
+from fairway.model.stored import Kind
+
+NOTHING = Reserved(0, 0, 0, 0.0, [])
+
+
+def strategy_of(state: State, command: Reserve) -> str:
+    """The strategy that counts: the caller's, unless the queue has locked its own."""
+    config = state.config
+    if config.strategy_locked and command.strategy and command.strategy != config.strategy:
+        raise BadStrategy(f"this queue is locked to the strategy {config.strategy}; leave the strategy out")
+    return command.strategy or config.strategy
+
+
+def check(command: Reserve) -> None:
+    """Refuse what is out of bounds."""
+    if not 1 <= command.max <= limits.RESERVE_CHUNKS_MAX:
+        raise BadArgument(f"max must be from 1 to {limits.RESERVE_CHUNKS_MAX}, not {command.max}")
+    seconds = command.lease_seconds
+    if seconds and not limits.LEASE_SECONDS_MIN <= seconds <= limits.LEASE_SECONDS_MAX:
+        low, high = limits.LEASE_SECONDS_MIN, limits.LEASE_SECONDS_MAX
+        raise BadArgument(f"lease_seconds must be from {low} to {high:.0f}, not {seconds}")
+    if not 0 <= command.wait_seconds <= limits.WAIT_SECONDS_MAX:
+        raise BadArgument(
+            f"wait_seconds must be from 0 to {limits.WAIT_SECONDS_MAX:.0f}, not {command.wait_seconds}"
+        )
+
+
+def pick(state: State, command: Reserve) -> Hold | None:
+    """Lease up to command.max chunks, or None if nothing can be handed out now."""
+    if state.paused:
+        return None
+    order = state.plans.get(strategy_of(state, command))
+    seconds = command.lease_seconds or state.config.lease_seconds
+    if command.consumer:
+        seconds = state.config.consumer_silent_seconds
+    hold = Hold(state.epoch, state.next_count, 0, state.now + seconds, seconds)
+
+    def grab(run: Run, n: int, shuffled: bool) -> None:
+        run.take(n, hold, shuffled)
+        hold.shuffled = shuffled
+        if not run.ready:
+            run.eligible = False
+        owner = run.owner
+        owner.waiting -= n
+        owner.leased += n
+
+    order.take(command.max, grab)
+    if not hold.left:
+        return None
+    state.next_count += 1
+    hold.consumer, hold.seq = command.consumer, command.seq
+    enter(state, hold)
+    return hold
+
+
+def enter(state: State, hold: Hold) -> None:
+    """Record a new lease record."""
+    state.leased += hold.left
+    state.holds[hold.count, hold.part] = hold
+    heappush(state.expiries, (hold.deadline, hold.count, hold.part))
+    filling = state.filling
+    filling.records.append(
+        Leased(
+            hold.epoch,
+            hold.count,
+            hold.deadline,
+            hold.seconds,
+            hold.spans,
+            hold.shuffled,
+            hold.consumer,
+            hold.seq,
+        )
+    )
+    filling.events.append(Happened(What.RESERVED, state.now, hold.spans, hold.epoch, hold.count))  # pyright: ignore[reportArgumentType]
+    for span in hold.spans:
+        touch(state, state.runs[span[0]])
+    state.dirty.mark(Kind.HOLD, hold.count, hold.part, state.number)
+
+
+def reserved(state: State, hold: Hold) -> Reserved:
+    """The reply for a lease record."""
+    runs = state.runs
+    return Reserved(
+        hold.epoch,
+        hold.count,
+        seal_of(state.secret, hold.epoch, hold.count),
+        hold.deadline,
+        hold.spans,
+        {span[0]: runs[span[0]].described for span in hold.spans},
+    )

@@ -1,0 +1,253 @@
+"""A run in memory: which of its chunks wait, which are out, which came back.
+
+Guards: every chunk is in exactly one state of lifecycle.CHUNK; `ready` counts those that can be handed out now.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from fairway.engine.done import Done
+from fairway.engine.holds import Hold
+from fairway.engine.tenant import Tenant
+from fairway.model.dice import Shuffle, mix
+from fairway.model.submission import Described, State
+from fairway.strategy.candidate import Candidate
+
+
+class Tried(msgspec.Struct, array_like=True):
+    """What is known of a chunk that was handed out and not completed."""
+
+    attempts: int
+    epoch: int = 0  # of the latest reservation, if its receipt may still complete the chunk
+    count: int = 0
+    due: float = 0.0  # in back-off until then
+    error: str = ""
+
+
+class DeadMark(msgspec.Struct, array_like=True):
+    """What is kept of a chunk that was given up."""
+
+    attempts: int
+    at: float
+    error: str
+
+
+class _Nothing(dict[int, Any]):
+    """The map of a run that has none: shared by all such runs, so nobody may write to it."""
+
+    @override
+    def __setitem__(self, key: int, value: object) -> None:
+        raise AssertionError("write through the run's own methods")
+
+
+_NOTHING: dict[int, Any] = _Nothing()
+_NO_INDEXES: set[int] = frozenset[int]()  # pyright: ignore[reportAssignmentType]
+_NO_GAPS: list[int] = ()  # pyright: ignore[reportAssignmentType]
+
+
+class Run(Candidate):
+    """The memory form of a submission that is active, or that ended with leases still out.
+
+    Most runs never have trouble and many are short, so maps and sets are made when they are first needed.
+    """
+
+    __slots__ = (
+        "as_of",
+        "dead",
+        "described",
+        "done",
+        "due",
+        "ended",
+        "error",
+        "error_index",
+        "gaps",
+        "life",
+        "next",
+        "out",
+        "owner",
+        "pass_",
+        "paused",
+        "returned",
+        "seed",
+        "shuffle",
+        "shuffled",
+        "state",
+        "total",
+        "tried",
+    )
+
+    def __init__(self, id: int, pass_: int, described: Described, owner: Tenant, seed: int) -> None:
+        super().__init__(id, described.tenant, described.priority, described.metadata)
+        self.described = described
+        self.owner = owner
+        self.total = described.total
+        self.pass_ = pass_
+        self.state: State = "active"
+        self.seed = seed
+        self.life = 1
+        self.paused = False
+        self.due = 0.0  # not_before, until it is reached
+        self.ended = 0.0
+        self.error = ""
+        self.error_index = -1
+        self.as_of = 0
+        self.next = 0  # chunks below it were handed out in index order, or by the shuffle
+        self.shuffled = 0  # places of the permutation below it were handed out, or lie below `next`
+        self.shuffle: Shuffle | None = None
+        self.returned: set[int] = _NO_INDEXES  # handed out before, can be handed out again
+        self.gaps: list[int] = _NO_GAPS  # a heap over `returned`, with stale entries
+        self.out: dict[int, Hold] = _NOTHING
+        self.tried: dict[int, Tried] = _NOTHING
+        self.dead: dict[int, DeadMark] = _NOTHING
+        self.done = Done()
+        self.ready = self.total
+
+    # -- handing out
+
+    def take(self, n: int, hold: Hold, shuffled: bool) -> None:
+        """Hand out the next n <= ready chunks: returned ones first, then in index (or shuffled) order."""
+        self.ready -= n
+        spans, run_id, out = hold.spans, self.id, self.own_out()
+        while n:
+            if self.returned:
+                index, many = self._lowest_returned(), 1
+            elif shuffled:
+                index, many = self._next_shuffled(), 1
+            else:
+                index, many = self._next_in_order(n)
+            tried = self.tried.get(index) if self.tried else None
+            attempt = 1 if tried is None else tried.attempts + 1
+            if spans:
+                last = spans[-1]
+                if last[0] == run_id and last[1] + last[2] == index and last[3] == attempt:
+                    spans[-1] = (run_id, last[1], last[2] + many, attempt)
+                else:
+                    spans.append((run_id, index, many, attempt))
+            else:
+                spans.append((run_id, index, many, attempt))
+            if many == 1:
+                out[index] = hold
+            else:
+                for i in range(index, index + many):
+                    out[i] = hold
+            hold.left += many
+            n -= many
+
+    def own_out(self) -> dict[int, Hold]:
+        """What is out, to be written to."""
+        if self.out is _NOTHING:
+            self.out = {}
+        return self.out
+
+    def _lowest_returned(self) -> int:
+        while True:
+            index = heappop(self.gaps)
+            if index in self.returned:
+                self.returned.discard(index)
+                return index
+
+    def _next_in_order(self, n: int) -> tuple[int, int]:
+        if self.shuffled:
+            shuffle = self._permutation()
+            while shuffle.place(self.next) < self.shuffled:
+                self.next += 1
+            n = 1
+        n = min(n, self.total - self.next)
+        index = self.next
+        self.next += n
+        return index, n
+
+    def _next_shuffled(self) -> int:
+        shuffle = self._permutation()
+        while True:
+            index = shuffle.at(self.shuffled)
+            self.shuffled += 1
+            if index >= self.next:
+                return index
+
+    def _permutation(self) -> Shuffle:
+        if self.shuffle is None:
+            self.shuffle = Shuffle(self.total, mix(self.seed ^ self.id))
+        return self.shuffle
+
+    def is_fresh(self, index: int) -> bool:
+        """Whether a chunk was never handed out."""
+        if index < self.next:
+            return False
+        return not self.shuffled or self._permutation().place(index) >= self.shuffled
+
+    def retake(self, start: int, count: int, shuffled: bool) -> None:
+        """Replay of `take` for chunks [start, start + count): the same cursors, without a choice."""
+        for index in range(start, start + count):
+            tried = self.tried.get(index)
+            if tried is not None:
+                tried.due = 0.0
+            if index in self.returned:
+                self.returned.discard(index)
+            elif self.is_fresh(index):
+                if shuffled:
+                    self.shuffled = self._permutation().place(index) + 1
+                else:
+                    self.next = index + 1
+
+    # -- coming back
+
+    def give_back(self, index: int) -> None:
+        """A chunk that is out or in back-off can be handed out again."""
+        self.put_back(index)
+        if self.gaps is _NO_GAPS:
+            self.gaps = []
+        heappush(self.gaps, index)
+        self.ready += 1
+        if len(self.gaps) > 2 * len(self.returned) + 64:  # stale entries must not pile up
+            self.gaps = list(self.returned)
+            heapify(self.gaps)
+
+    def put_back(self, index: int) -> None:
+        """A chunk was handed out before and is not out; `gaps` is brought up to date by the caller."""
+        if self.returned is _NO_INDEXES:
+            self.returned = set()
+        self.returned.add(index)
+
+    def note(self, index: int, tried: Tried) -> None:
+        """What is known of a chunk that came back."""
+        if self.tried is _NOTHING:
+            self.tried = {}
+        self.tried[index] = tried
+
+    def bury(self, index: int, mark: DeadMark) -> None:
+        """The chunk is given up."""
+        self.tried.pop(index, None)
+        if self.dead is _NOTHING:
+            self.dead = {}
+        self.dead[index] = mark
+        if self.error_index < 0:
+            self.error, self.error_index = mark.error, index
+
+    def withdraw(self, index: int) -> bool:
+        """A chunk that waits is no longer to be handed out; False if it was not waiting."""
+        if index not in self.returned:
+            return False
+        self.returned.discard(index)
+        self.ready -= 1
+        return True
+
+    # -- counts
+
+    @property
+    def backing_off(self) -> int:
+        return sum(1 for tried in self.tried.values() if tried.due)
+
+    @property
+    def unfinished(self) -> int:
+        return self.total - self.done.count - len(self.dead)
+
+    def attempts(self, index: int) -> int:
+        """How often a chunk was handed out and came back counted."""
+        tried = self.tried.get(index)
+        return 0 if tried is None else tried.attempts

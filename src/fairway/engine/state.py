@@ -1,0 +1,141 @@
+"""Everything the engine knows: one value that commands read and change.
+
+Guards: what is here is what the stored groups and the filling one say, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+import msgspec
+
+from fairway.engine.clients import Client
+from fairway.engine.commands import Reserve
+from fairway.engine.consumer import Consumer
+from fairway.engine.dirty import Dirty
+from fairway.engine.draft import Draft
+from fairway.engine.filling import Filling
+from fairway.engine.holds import Hold
+from fairway.engine.recent import Recent
+from fairway.engine.run import Run
+from fairway.engine.tenant import Tenant
+from fairway.fair.levels import Acked, Forecast, Level
+from fairway.fair.turns import Tables
+from fairway.model.config import QueueConfig
+from fairway.model.stored import KeyRow
+from fairway.strategy.plan import Plans
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What a start brings in from outside."""
+
+    queue: str
+    epoch_bits: int  # 32 random bits: a restored backup must not repeat an attempt
+    seed: int
+    now: float
+    forget_leases: bool = False
+
+
+class MetaBody(msgspec.Struct, array_like=True):
+    """What is stored anew with every group."""
+
+    v: int
+    ack: Level
+    era: int
+    last_id: int
+    next_count: int
+    next_client: int
+    top: int
+    secret: bytes
+    seed: int
+    now: float
+
+
+class Waiter:
+    """A reserve that waits for work."""
+
+    __slots__ = ("client", "command", "draft", "number", "strategy", "ticket", "until")
+
+    def __init__(self, command: Reserve, draft: Draft, client: int, number: int, until: float) -> None:
+        self.command = command
+        self.draft = draft
+        self.client = client
+        self.number = number
+        self.until = until
+        self.strategy = ""
+        self.ticket = 0
+
+
+class Watcher:
+    """A call that waits for the end of a submission."""
+
+    __slots__ = ("draft", "id", "ticket")
+
+    def __init__(self, id: int, draft: Draft) -> None:
+        self.id = id
+        self.draft = draft
+        self.ticket = 0
+
+
+class State:
+    """The queue in memory."""
+
+    def __init__(
+        self, queue: str, queue_number: int, epoch: int, body: MetaBody, tables: Tables, plans: Plans[Run]
+    ) -> None:
+        self.queue = queue
+        self.queue_number = queue_number
+        self.epoch = epoch
+        self.now = body.now
+        self.secret = body.secret
+        self.seed = body.seed
+        self.era = body.era
+        self.last_id = body.last_id
+        self.next_count = body.next_count
+        self.next_client = body.next_client
+        self.top = body.top  # the highest pass ever given
+        self.config = QueueConfig()
+        self.paused = False
+        self.runs: dict[int, Run] = {}
+        self.tenants: dict[str, Tenant] = {}
+        self.tables = tables
+        self.plans = plans
+        self.forecast = Forecast(tables.weight)
+        self.acked = Acked(body.ack)
+        self.holds: dict[tuple[int, int], Hold] = {}
+        self.clients: dict[int, Client] = {}
+        self.consumers: dict[str, Consumer] = {}
+        self.leased = 0
+        # heaps with stale entries; each entry is checked when it is due
+        self.expiries: list[tuple[float, int, int]] = []  # (deadline, count, part)
+        self.dues: list[tuple[float, int, int]] = []  # (due, submission, index or DUE_*)
+        self.timeouts: list[tuple[float, int, Waiter | Watcher]] = []  # waits that run out
+        self.timeout_ticket = 0
+        self.silence_check = math.inf  # when clients are next looked over
+        # those who wait
+        self.waiters: dict[str, OrderedDict[int, Waiter]] = {}  # by strategy, first come first served
+        self.watchers: dict[int, dict[int, Watcher]] = {}  # by submission
+        self.waiting = 0
+        self.woken = False  # something became eligible since waiters were last served
+        # what is on its way to the store
+        self.filling = Filling()
+        self.number = 0  # of the filling group
+        self.dirty = Dirty()
+        self.recent_ends: Recent[int, Run] = Recent()
+        self.recent_keys: Recent[tuple[str, str], KeyRow] = Recent()
+        # counters since the start
+        self.groups = 0
+        self.calls = 0
+        self.syncs = 0
+
+    def tenant(self, name: str) -> Tenant:
+        """The tenant, made if it is new."""
+        found = self.tenants.get(name)
+        if found is None:
+            found = self.tenants[name] = Tenant(name)
+        return found
+
+
+DUE_START = -1  # a submission's not_before
+DUE_DEADLINE = -2  # a submission's deadline

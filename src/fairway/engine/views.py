@@ -1,0 +1,202 @@
+"""Views: what the queue shows of itself.
+
+Guards: a view is made from the state after everything before it, and leaves only when that is stored.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.engine.commands import (
+    Consumers,
+    ConsumerView,
+    Explain,
+    ListActive,
+    ListDead,
+    QueueStats,
+    Reserved,
+    Stats,
+    Tenants,
+    TenantView,
+    Win,
+    Winners,
+)
+from fairway.engine.lookups import Found
+from fairway.engine.run import Run
+from fairway.engine.state import State
+from fairway.engine.thaw import pages_into, thaw
+from fairway.errors import NotFound
+from fairway.fair.weights import W_DEFAULT, weight_of
+from fairway.limits import LIST_ROWS_MAX
+from fairway.model.submission import DeadChunk, Submission
+
+
+def find(state: State, id: int, found: Found) -> Run:
+    """A run by id, active or ended; NotFound if there is none."""
+    run = state.runs.get(id) or state.recent_ends.get(id)
+    if run is None:
+        stored = found.runs.get(id)
+        if stored is None or stored.state == "active":
+            raise NotFound(f"there is no submission {id} (or it ended and its retention is over)")
+        run = thaw(stored, state.seed)
+        pages_into(run, found)
+    return run
+
+
+def submission_of(run: Run) -> Submission:
+    """The public form of a run."""
+    described = run.described
+    return Submission(
+        id=run.id,
+        state=run.state,
+        tenant=run.tenant,
+        total=run.total,
+        done=run.done.count,
+        failed=len(run.dead),
+        leased=len(run.out),
+        created=described.created,
+        ended=run.ended,
+        life=run.life,
+        paused=run.paused,
+        metadata=described.metadata,
+        info=described.info,
+        priority=described.priority,
+        policy=described.policy,
+        not_before=described.not_before,
+        deadline=described.deadline,
+        key=described.key,
+        error=run.error,
+        error_index=run.error_index,
+    )
+
+
+def list_active(state: State, command: ListActive) -> list[Submission]:
+    """Active submissions in id order."""
+    if command.tenant is None:
+        runs = state.runs
+    else:
+        tenant = state.tenants.get(command.tenant)
+        runs = {} if tenant is None else tenant.runs
+    wanted = command.metadata.items()
+    after, many = command.after, min(command.limit, LIST_ROWS_MAX)
+    ids = sorted(
+        run.id
+        for run in runs.values()
+        if run.id > after and run.state == "active" and all(_same(run, key, value) for key, value in wanted)
+    )
+    return [submission_of(runs[id]) for id in ids[:many]]
+
+
+def _same(run: Run, key: str, value: str | int) -> bool:
+    mine = run.tenant if key == "tenant" else run.metadata.get(key)
+    return type(mine) is type(value) and mine == value
+
+
+def dead_of(run: Run) -> list[DeadChunk]:
+    """The dead chunks of a run, in index order."""
+    return [
+        DeadChunk(run.id, index, run.tenant, mark.attempts, mark.error, mark.at)
+        for index, mark in sorted(run.dead.items())
+    ]
+
+
+def list_dead(state: State, command: ListDead) -> list[DeadChunk]:
+    """Dead chunks of active submissions after an id."""
+    dead: list[DeadChunk] = []
+    for id in sorted(run.id for run in state.runs.values() if run.dead and run.state == "active"):
+        if id > command.after and len(dead) < command.limit:
+            dead += dead_of(state.runs[id])
+    return dead
+
+
+def stats(state: State, command: Stats) -> QueueStats:
+    """Counts."""
+    active = [run for run in state.runs.values() if run.state == "active"]
+    return QueueStats(
+        queue=state.queue,
+        submissions_active=len(active),
+        chunks_waiting=sum(tenant.waiting for tenant in state.tenants.values()),
+        chunks_leased=state.leased,
+        chunks_done=sum(run.done.count for run in active),
+        chunks_dead=sum(len(run.dead) for run in active),
+        tenants=len(state.tenants),
+        reservations=len(state.holds),
+        waiters=state.waiting,
+        paused=state.paused,
+        groups=state.groups,
+        calls=state.calls,
+        syncs=state.syncs,
+    )
+
+
+def tenants(state: State, command: Tenants) -> list[TenantView]:
+    """Tenants by name."""
+    names = sorted(name for name in state.tenants if command.after is None or name > command.after)
+    weight = state.tables.weight
+    views: list[TenantView] = []
+    for name in names[: min(command.limit, LIST_ROWS_MAX)]:
+        tenant = state.tenants[name]
+        share = weight_of(weight.get(name, W_DEFAULT))
+        views.append(TenantView(name, share, tenant.paused, len(tenant.runs), tenant.waiting, tenant.leased))
+    return views
+
+
+def consumers(state: State, command: Consumers) -> list[ConsumerView]:
+    """Named consumers by name."""
+    return [
+        ConsumerView(name, consumer.epoch, sorted(consumer.open), consumer.seen)
+        for name, consumer in sorted(state.consumers.items())
+    ]
+
+
+def winners(state: State, command: Winners, found: Found) -> list[Win]:
+    """Which attempts completed a range of chunks."""
+    run = find(state, command.id, found)
+    return sorted(run.done.wins(command.start, command.count), key=lambda win: win.start)
+
+
+def explain(state: State, command: Explain) -> str:
+    """What a strategy would hand out next, and why the others wait, in words."""
+    text = command.strategy or state.config.strategy
+    order = state.plans.get(text)
+    lines = [f"{text}: {len(order)} submissions to choose from."]
+    if state.paused:
+        lines.append("The queue is paused: nothing is handed out until it is resumed.")
+    turns = state.tables.plain
+    waiting = [run for run in state.runs.values() if run.state == "active"]
+    ready = [run for run in waiting if run.eligible]
+    if text == "Fair":
+        ready.sort(key=lambda run: (turns.turn.get(run.tenant, turns.v), run.id))
+    else:
+        ready.sort(key=lambda run: -run.id if text == "NewestFirst" else run.id)
+    for run in ready[: command.limit]:
+        why = f"turn {turns.turn.get(run.tenant, turns.v) - turns.v:+d}" if text == "Fair" else f"id {run.id}"
+        lines.append(f"  next: tenant {run.tenant!r}, submission {run.id}, {run.ready} chunks ready ({why})")
+    for run in [run for run in waiting if not run.eligible][: command.limit]:
+        lines.append(f"  waits: tenant {run.tenant!r}, submission {run.id}: {_why(state, run)}")
+    if text == "NewestFirst":
+        lines.append("Old submissions starve under NewestFirst when work comes faster than it goes.")
+    return "\n".join(lines)
+
+
+def _why(state: State, run: Run) -> str:
+    if run.paused:
+        return "the submission is paused"
+    if run.owner.paused:
+        return "its tenant is paused"
+    if run.due:
+        return f"not before {run.due - state.now:.0f} s from now"
+    if run.backing_off:
+        return f"{len(run.out)} chunks are leased, {run.backing_off} back off after a failure"
+    return f"all its {len(run.out)} unfinished chunks are leased"
+
+
+def described_again(state: State, reply: Reserved) -> Reserved:
+    """A reservation that is handed back, with what is still known of its submissions."""
+    ids = {span[0] for span in reply.spans}
+    known = {
+        id: run.described
+        for id in ids
+        if (run := state.runs.get(id) or state.recent_ends.get(id)) is not None
+    }
+    return msgspec.structs.replace(reply, runs=known)

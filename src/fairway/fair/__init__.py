@@ -1,0 +1,1 @@
+"""Fairness: exact turns by weight, levels in the store, and the ack level."""

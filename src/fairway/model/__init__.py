@@ -1,0 +1,1 @@
+"""The nouns of Fairway: frozen values, with no behaviour beyond their own sense."""

@@ -1,0 +1,35 @@
+"""Submission ids: 63-bit snowflakes, time-ordered and strictly rising per queue.
+
+Guards: an id is never given twice, whatever the clock does: `next_id` is always above the last one.
+"""
+
+from __future__ import annotations
+
+QUEUE_BITS = 10
+SEQUENCE_BITS = 12
+_EPOCH_MS = 1_577_836_800_000  # 2020-01-01, so that 41 bits of milliseconds last until 2089
+
+Level = tuple[int, int]  # <pass, id>: a place of a run in the store
+
+
+def next_id(now: float, last: int, queue_number: int) -> int:
+    """The lowest id of this queue that is at or after `now` and above `last`."""
+    at_now = max(0, int(now * 1000) - _EPOCH_MS)
+    last_ms, last_sequence = last >> (QUEUE_BITS + SEQUENCE_BITS), last & ((1 << SEQUENCE_BITS) - 1)
+    if at_now > last_ms:
+        ms, sequence = at_now, 0
+    elif last_sequence + 1 < 1 << SEQUENCE_BITS:
+        ms, sequence = last_ms, last_sequence + 1
+    else:
+        ms, sequence = last_ms + 1, 0
+    return (ms << (QUEUE_BITS + SEQUENCE_BITS)) | (queue_number << SEQUENCE_BITS) | sequence
+
+
+def queue_of(submission: int) -> int:
+    """The queue number inside an id."""
+    return (submission >> SEQUENCE_BITS) & ((1 << QUEUE_BITS) - 1)
+
+
+def seconds_of(submission: int) -> float:
+    """The time inside an id, in seconds since 1970."""
+    return ((submission >> (QUEUE_BITS + SEQUENCE_BITS)) + _EPOCH_MS) / 1000

@@ -1,0 +1,108 @@
+"""Leases: a chunk held until a deadline, with its receipt.
+
+Guards: a receipt text says which chunk and which reservation, and carries the reservation's seal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from fairway.errors import BadArgument
+from fairway.model.submission import Described, Metadata
+
+
+class Ticket(msgspec.Struct, frozen=True, array_like=True):
+    """A receipt taken apart: the chunk, the attempt (owner epoch, count) and the seal over it."""
+
+    submission: int
+    index: int
+    epoch: int
+    count: int
+    seal: int
+
+    def text(self) -> str:
+        return f"{self.submission:x}.{self.index:x}.{self.epoch:x}.{self.count:x}.{self.seal:x}"
+
+
+def ticket_of(receipt: str) -> Ticket:
+    """Read a receipt, or BadArgument."""
+    try:
+        submission, index, epoch, count, seal = (int(part, 16) for part in receipt.split("."))
+    except (ValueError, AttributeError):
+        raise BadArgument(
+            f"this is not a receipt: {receipt!r:.80}; give lease.receipt back as it came"
+        ) from None
+    return Ticket(submission, index, epoch, count, seal)
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A chunk that is yours until `deadline`."""
+
+    submission: int
+    index: int
+    attempt: int
+    deadline: float
+    epoch: int
+    count: int
+    seal: int
+    described: Described
+    data: bytes | None = None  # an inline payload, or one that was fetched before
+    fetch: Callable[[str], bytes] | None = (
+        None  # reads an object; None where reading would block an event loop
+    )
+
+    @property
+    def payload(self) -> bytes | None:
+        """The payload; one by reference is read when it is first looked at. None: the submission has none."""
+        if self.data is None and self.described.segments:
+            name = self.object
+            assert name is not None
+            if self.fetch is None:
+                raise BadArgument(
+                    f"the payload is the object {name}; read it with `await queue.payload(lease)`"
+                )
+            msgspec.structs.force_setattr(self, "data", self.fetch(name))
+        return self.data
+
+    @property
+    def tenant(self) -> str:
+        return self.described.tenant
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.described.metadata
+
+    @property
+    def info(self) -> bytes:
+        return self.described.info
+
+    @property
+    def receipt(self) -> str:
+        """Text that proves the lease; give it back to complete, fail, renew or release."""
+        return Ticket(self.submission, self.index, self.epoch, self.count, self.seal).text()
+
+    @property
+    def object(self) -> str | None:
+        """The payload's object, if it is by reference."""
+        return object_name(self.described, self.index)
+
+    def result_object(self, writer: int = 0) -> str | None:
+        """The name under which this attempt's result object is registered."""
+        return result_name(self.described, self.index, self.epoch, self.count, writer)
+
+
+def object_name(described: Described, index: int) -> str | None:
+    """The implied name of a chunk's payload object: `prefix/i` inside its segment."""
+    for prefix, count in described.segments:
+        if index < count:
+            return f"{prefix}/{index}"
+        index -= count
+    return None
+
+
+def result_name(described: Described, index: int, epoch: int, count: int, writer: int) -> str | None:
+    """The implied name of a result object: which attempt and writer made it is part of the name."""
+    name = object_name(described, index)
+    return None if name is None else f"{name}.out.{epoch:x}.{count:x}.{writer:x}"
