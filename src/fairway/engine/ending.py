@@ -13,7 +13,7 @@ from fairway.engine.progress import encode_end, encode_page
 from fairway.engine.run import DeadMark, Run
 from fairway.engine.state import State
 from fairway.engine.views import submission_of
-from fairway.model.event import Happened, What
+from fairway.model.event import What
 from fairway.model.stored import Drop, End, KeyRow, Kind, Put
 
 _TOLD = {"completed": What.ENDED_COMPLETED, "failed": What.ENDED_FAILED, "cancelled": What.ENDED_CANCELLED}
@@ -30,7 +30,7 @@ def end(state: State, run: Run, event: str) -> None:
     state.acked.finished((run.pass_, run.id))
     filling = state.filling
     filling.sync = True
-    filling.events.append(Happened(_TOLD[run.state], state.now, [(run.id, 0, run.total)], detail=event))
+    filling.tell(_TOLD[run.state], state.now, (run.id, 0, run.total), event)
     filling.ends.append(
         End(run.id, run.pass_, run.state, run.ended, encode_end(run, state.number), len(run.dead))
     )

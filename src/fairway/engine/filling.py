@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fairway.engine.draft import Draft
 from fairway.engine.records import Record
-from fairway.model.event import Happened
+from fairway.model.event import Happened, What
 from fairway.model.stored import Drop, End, KeyRow, Move, Put, ResultPage, Row
 
 
@@ -50,6 +50,14 @@ class Filling:
         self.calls = 0
         self.sync = False
         self.touched = False  # the meta body changed (an id or a count was given)
+
+    def tell(self, what: What, now: float, span: tuple[int, ...], detail: str) -> None:
+        """One more thing of a kind that often happens to many submissions in a row."""
+        last = self.events[-1] if self.events else None
+        if last is not None and last.what is what and last.time == now and last.detail == detail:
+            last.spans.append(span)
+        else:
+            self.events.append(Happened(what, now, [span], detail=detail))
 
     @property
     def empty(self) -> bool:

@@ -186,7 +186,7 @@ def _store(
     who = command.writer << 2 | kind
     for id, start, count in accepted.spans:
         run = state.runs[id]
-        run.done.add(start, count, part.epoch, part.count, who)
+        run.own_done().add(start, count, part.epoch, part.count, who)
         if run.total <= PAGE_CHUNKS:
             state.dirty.mark(Kind.PROGRESS, id, 0, state.number)
         else:

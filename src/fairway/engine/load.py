@@ -109,7 +109,7 @@ def _runs(state: State, source: Source) -> None:
         run = state.runs.get(int(key))
         if run is not None and run.total > PAGE_CHUNKS:
             page = decode_page(body)
-            run.done.put(part, Page(page.winners, page.as_of))
+            run.own_done().put(part, Page(page.winners, page.as_of))
 
 
 def _holds(state: State, source: Source, replay: Replay) -> None:

@@ -101,4 +101,4 @@ def restore(run: Run, progress: Progress) -> None:
     if progress.dead:
         run.dead = progress.dead
     if progress.winners:
-        run.done.put(0, Page(progress.winners, progress.as_of))
+        run.own_done().put(0, Page(progress.winners, progress.as_of))

@@ -125,7 +125,7 @@ class Replay:
                 continue
             if whole.total <= PAGE_CHUNKS:
                 if run is not None:
-                    run.done.add(start, count, record.epoch, record.count, who)
+                    run.own_done().add(start, count, record.epoch, record.count, who)
                 continue
             self._pages(number, whole, start, count, record, who)
 
@@ -135,7 +135,7 @@ class Replay:
             n = min(count, (part + 1) * PAGE_CHUNKS - start)
             page = run.done.pages.get(part)
             if page is None or page.as_of < number:
-                run.done.add(start, n, record.epoch, record.count, who)
+                run.own_done().add(start, n, record.epoch, record.count, who)
                 self.state.dirty.mark(Kind.PAGE, run.id, part, number)
             start, count = start + n, count - n
 

@@ -47,6 +47,7 @@ class _Nothing(dict[int, Any]):
 
 _NOTHING: dict[int, Any] = _Nothing()
 _NO_INDEXES: set[int] = frozenset[int]()  # pyright: ignore[reportAssignmentType]
+_NONE_DONE = Done()
 _NO_GAPS: list[int] = ()  # pyright: ignore[reportAssignmentType]
 
 
@@ -104,7 +105,7 @@ class Run(Candidate):
         self.out: dict[int, Hold] = _NOTHING
         self.tried: dict[int, Tried] = _NOTHING
         self.dead: dict[int, DeadMark] = _NOTHING
-        self.done = Done()
+        self.done = _NONE_DONE
         self.ready = self.total
 
     # -- handing out
@@ -143,6 +144,12 @@ class Run(Candidate):
         if self.out is _NOTHING:
             self.out = {}
         return self.out
+
+    def own_done(self) -> Done:
+        """What is done, to be written to."""
+        if self.done is _NONE_DONE:
+            self.done = Done()
+        return self.done
 
     def _lowest_returned(self) -> int:
         while True:
@@ -241,7 +248,7 @@ class Run(Candidate):
 
     @property
     def backing_off(self) -> int:
-        return sum(1 for tried in self.tried.values() if tried.due)
+        return sum(1 for tried in self.tried.values() if tried.due) if self.tried else 0
 
     @property
     def unfinished(self) -> int:

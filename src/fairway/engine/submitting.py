@@ -36,26 +36,22 @@ def submit(state: State, command: Submit, found: Found) -> Accepted:
             f"one call takes at most {limits.CALL_OFFERS_MAX} submissions and {limits.GROUP_BYTES_MAX} inline bytes;"
             " cut it into several calls, or give payloads as objects"
         )
-    known = [_known(state, offer, found) if offer.described.key else None for offer in offers]
+    known = _known_keys(state, offers, found)
     _check_room(state, offers)
     ids: list[int] = []
     flags: list[bool] = []
     spans: list[tuple[int, ...]] = []
     tenants: list[str] = []
-    mine: dict[tuple[str, str], KeyRow] = {}
-    for offer, key in zip(offers, known, strict=True):
+    for offer in offers:
         described = offer.described
-        if described.key:
-            key = key or mine.get((described.tenant, described.key))
+        key = known.get((described.tenant, described.key)) if described.key else None
         if key is not None:
-            if key.fingerprint != described.fingerprint:
-                raise KeyConflict(f"key {described.key!r} stands twice in this call with different content")
             ids.append(key.id)
             flags.append(True)
             continue
         run = _accept(state, offer)
         if described.key:
-            mine[described.tenant, described.key] = _keep_key(state, run)
+            known[described.tenant, described.key] = _keep_key(state, run)
         ids.append(run.id)
         flags.append(False)
         spans.append((run.id, 0, run.total))
@@ -94,27 +90,38 @@ def _accept(state: State, offer: Offer) -> Run:
 
 def _dated(offer: Offer, now: float) -> Described:
     described = offer.described
+    if not offer.delay_seconds and not offer.deadline_seconds:
+        return described
     not_before, deadline = described.not_before, described.deadline
     if offer.delay_seconds:
         not_before = max(not_before, now + offer.delay_seconds)
     if offer.deadline_seconds:
         deadline = now + offer.deadline_seconds
-    return msgspec.structs.replace(described, created=now, not_before=not_before, deadline=deadline)
+    return msgspec.structs.replace(described, not_before=not_before, deadline=deadline)
 
 
-def _known(state: State, offer: Offer, found: Found) -> KeyRow | None:
-    described = offer.described
-    where = (described.tenant, described.key)
-    key = state.recent_keys.get(where) or found.keys.get(where)
-    if key is None or (key.expires and key.expires <= state.now):
-        return None
-    if key.fingerprint != described.fingerprint:
-        raise KeyConflict(
-            f"key {described.key!r} of tenant {described.tenant!r} belongs to submission {key.id} with other content;"
-            " take a new key, or submit the same content",
-            submission=key.id,
-        )
-    return key
+def _known_keys(state: State, offers: list[Offer], found: Found) -> dict[tuple[str, str], KeyRow]:
+    """The keys of a call that name a submission already; KeyConflict if any stands for other content."""
+    known: dict[tuple[str, str], KeyRow] = {}
+    given: dict[tuple[str, str], bytes] = {}
+    for offer in offers:
+        described = offer.described
+        if not described.key:
+            continue
+        where = (described.tenant, described.key)
+        if given.setdefault(where, described.fingerprint) != described.fingerprint:
+            raise KeyConflict(f"key {described.key!r} stands twice in this call, for different content")
+        key = state.recent_keys.get(where) or found.keys.get(where)
+        if key is None or (key.expires and key.expires <= state.now):
+            continue
+        if key.fingerprint != described.fingerprint:
+            raise KeyConflict(
+                f"key {described.key!r} of tenant {described.tenant!r} belongs to submission {key.id} with other"
+                " content; take a new key, or submit the same content",
+                submission=key.id,
+            )
+        known[where] = key
+    return known
 
 
 def _keep_key(state: State, run: Run) -> KeyRow:

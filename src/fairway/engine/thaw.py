@@ -25,7 +25,7 @@ def thaw(stored: StoredRun, seed: int, owner: Tenant | None = None) -> Run:
     run.ended = body.at
     restore(run, body.progress)
     if run.total > PAGE_CHUNKS:
-        run.done.count = body.done
+        run.own_done().count = body.done
     return run
 
 
@@ -35,5 +35,5 @@ def pages_into(run: Run, found: Found) -> None:
     for (id, part), body in found.pages.items():
         if id == run.id and part not in run.done.pages:
             page = decode_page(body)
-            run.done.put(part, Page(page.winners, page.as_of))
-    run.done.count = count
+            run.own_done().put(part, Page(page.winners, page.as_of))
+    run.own_done().count = count

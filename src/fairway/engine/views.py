@@ -28,6 +28,7 @@ from fairway.engine.thaw import pages_into, thaw
 from fairway.errors import NotFound
 from fairway.fair.weights import W_DEFAULT, weight_of
 from fairway.limits import LIST_ROWS_MAX
+from fairway.model.ids import seconds_of
 from fairway.model.submission import DeadChunk, Submission
 
 
@@ -54,7 +55,7 @@ def submission_of(run: Run) -> Submission:
         done=run.done.count,
         failed=len(run.dead),
         leased=len(run.out),
-        created=described.created,
+        created=seconds_of(run.id),
         ended=run.ended,
         life=run.life,
         paused=run.paused,

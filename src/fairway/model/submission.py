@@ -20,7 +20,6 @@ class Described(msgspec.Struct, frozen=True, array_like=True):
 
     tenant: str
     total: int
-    created: float
     metadata: dict[str, str | int] = {}
     info: bytes = b""
     priority: int = 0

@@ -1,0 +1,1 @@
+"""Stores: one small port, and its implementations."""

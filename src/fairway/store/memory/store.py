@@ -1,0 +1,163 @@
+"""One queue on a shelf: the port in its plainest form.
+
+Guards: reads are snapshots taken under the shelf's lock; faults happen here, between the owner and the shelf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairway.errors import BadArgument, Closed, GroupUnknown, StoreFailed
+from fairway.limits import QUEUE_NAME_BYTES_MAX
+from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun
+from fairway.store.memory.shelf import Fault, Shelf
+from fairway.store.memory.state import State
+
+
+class MemoryStore:
+    """A handle on one queue of a shelf; several handles, one after the other the owner, may share a shelf."""
+
+    def __init__(self, shelf: Shelf, queue_name: str) -> None:
+        self._shelf, self._name = shelf, queue_name
+        self._closed = False
+
+    @classmethod
+    def open(cls, queue_name: str, shelf: Shelf | None = None) -> MemoryStore:
+        """A queue on a shelf, or on a new one that nobody else sees."""
+        if not queue_name or len(queue_name.encode()) > QUEUE_NAME_BYTES_MAX:
+            raise BadArgument(f"queue: a name of 1 to {QUEUE_NAME_BYTES_MAX} bytes; got {queue_name!r}.")
+        shelf = shelf or Shelf(keeps_synced=False)
+        shelf.queue(queue_name)
+        return cls(shelf, queue_name)
+
+    # -- the writing half
+    def take_over(self) -> Meta:
+        self._state()
+        state = self._shelf.take_over(self._name)
+        return Meta(state.queue, state.range_id, state.number, state.meta)
+
+    def commit(self, group: Group) -> None:
+        self._state()
+        fault = self._shelf.faults(group)
+        if fault is Fault.FAIL:
+            raise StoreFailed()
+        if fault is Fault.LATE:
+            self._shelf.put_off(self._name, group)
+        elif fault is not Fault.UNKNOWN_LOST:
+            self._shelf.store(self._name, group)
+        if fault is not Fault.OK:
+            raise GroupUnknown()
+
+    def settle(self, group: Group) -> bool:
+        self._state()
+        return self._shelf.settle(self._name, group)
+
+    def last_number(self) -> int:
+        return self._state().number
+
+    # -- read at a start
+    def active(self) -> Iterator[StoredRun]:
+        with self._shelf.lock:
+            state = self._state()
+            levels = sorted((state.passes[id], id) for id in state.rows if state.is_active(id))
+            return iter([_stored(state, id) for _, id in levels])
+
+    def objects(self, kind: Kind) -> Iterator[tuple[str | int, int, bytes]]:
+        with self._shelf.lock:
+            held = self._state().objects.items()
+            found = [(key, part, body) for (its, key, part), body in held if its == kind]
+        return iter(sorted(found, key=lambda object: (isinstance(object[0], str), object[0], object[1])))
+
+    def journal(self) -> Iterator[tuple[int, bytes]]:
+        with self._shelf.lock:
+            return iter(sorted(self._state().journal.items()))
+
+    # -- read at any time
+    def run(self, id: int) -> StoredRun | None:
+        with self._shelf.lock:
+            state = self._state()
+            return _stored(state, id) if id in state.rows else None
+
+    def ended(
+        self, state: str, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+    ) -> list[StoredRun]:
+        def matches(held: State, id: int) -> bool:
+            row, end = held.rows[id], held.ends[id]
+            has = all(_same(row.metadata.get(key), value) for key, value in metadata.items())
+            return has and state in ("", end.state) and tenant in (None, row.tenant)
+
+        with self._shelf.lock:
+            held = self._state()
+            found = sorted(id for id in held.ends if id > after and matches(held, id))
+            return [_stored(held, id) for id in found[:limit]]
+
+    def ended_before(self, at: float, limit: int) -> list[int]:
+        with self._shelf.lock:
+            found = sorted((end.at, end.id) for end in self._state().ends.values() if end.at < at)
+        return [id for _, id in found[:limit]]
+
+    def ended_failed(self, after: int, limit: int) -> list[StoredRun]:
+        with self._shelf.lock:
+            state = self._state()
+            found = sorted(end.id for end in state.ends.values() if end.failed > 0 and end.id > after)
+            return [_stored(state, id) for id in found[:limit]]
+
+    def object(self, kind: Kind, key: str | int, part: int) -> bytes | None:
+        return self._state().objects.get((kind, key, part))
+
+    def pages(self, wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], bytes]:
+        with self._shelf.lock:
+            rows = self._state().rows
+            there = [(id, page) for id, page in wanted if id in rows and 0 <= page < len(rows[id].pages)]
+            return {(id, page): rows[id].pages[page] for id, page in there}
+
+    def results(self, id: int, first_min: int, limit: int) -> list[ResultPage]:
+        with self._shelf.lock:
+            found = sorted(item for item in self._state().results.items() if item[0][0] == id)
+        return [ResultPage(id, first, body) for (_, first, _), body in found if first >= first_min][:limit]
+
+    def key(self, tenant: str, key: str) -> KeyRow | None:
+        return self._state().keys.get((tenant, key))
+
+    def keys_expired(self, at: float, limit: int) -> list[tuple[str, str]]:
+        with self._shelf.lock:
+            keys = self._state().keys.values()
+            found = sorted((key.expires, key.tenant, key.key) for key in keys if 0 < key.expires < at)
+        return [(tenant, key) for _, tenant, key in found[:limit]]
+
+    def events(self, after: int, limit: int) -> list[tuple[int, float, bytes]]:
+        with self._shelf.lock:
+            found = sorted(item for item in self._state().events.items() if item[0] > after)
+        return [(number, time, body) for number, (time, body) in found[:limit]]
+
+    def size_bytes(self) -> int:
+        with self._shelf.lock:
+            state = self._state()
+            total = sum(len(row.body) + sum(map(len, row.pages)) for row in state.rows.values())
+            total += sum(len(end.body) for end in state.ends.values())
+            total += sum(len(body) for _, body in state.events.values())
+            bodies = (state.results, state.objects, state.journal)
+            return total + sum(sum(map(len, part.values())) for part in bodies)
+
+    def checkpoint(self) -> bool:
+        """Nothing to do: there is no log."""
+        return True
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _state(self) -> State:
+        if self._closed:
+            raise Closed()
+        return self._shelf.queue(self._name)
+
+
+def _stored(state: State, id: int) -> StoredRun:
+    row, end = state.rows[id], state.ends.get(id)
+    run = StoredRun(id, state.passes[id], row.tenant, row.body)
+    return run if end is None else StoredRun(id, run.pass_, row.tenant, row.body, end.state, end.body)
+
+
+def _same(one: str | int | None, other: str | int) -> bool:
+    """Equal and of one type: the text "1" and the integer 1 are two values."""
+    return type(one) is type(other) and one == other

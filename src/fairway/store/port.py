@@ -1,0 +1,103 @@
+"""The port every store implements; `fairway.testing.conformance` is its executable meaning.
+
+Guards: every write is a group conditional on (range id, group number), so neither another owner nor a late
+write of one's own can slip in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun
+
+
+class Store(Protocol):
+    """One queue in a store. Writes come from one thread at a time; reads may come from any thread."""
+
+    def take_over(self) -> Meta:
+        """Make this the owner: range id + 1, durable. What was read before it is worth nothing."""
+        ...
+
+    def commit(self, group: Group) -> None:
+        """Store a group whole or not at all.
+
+        Raises Fenced if the range id is not the stored one or the number is not the last + 1;
+        StoreFull or another StoreFailed if it certainly was not stored; GroupUnknown if that cannot be told.
+        """
+        ...
+
+    def settle(self, group: Group) -> bool:
+        """After GroupUnknown: True if the group is stored, False if it is not and never will be.
+
+        Before it says False the group's number is burnt by an empty group, so the next number is `number + 1`.
+        """
+        ...
+
+    def last_number(self) -> int:
+        """The number of the last stored group."""
+        ...
+
+    # -- read at a start
+    def active(self) -> Iterator[StoredRun]:
+        """All active runs in level order, without their pages."""
+        ...
+
+    def objects(self, kind: Kind) -> Iterator[tuple[str | int, int, bytes]]:
+        """All small objects of a kind as (key, part, body), in key order."""
+        ...
+
+    def journal(self) -> Iterator[tuple[int, bytes]]:
+        """What is left of the journal, as (group number, body), in order."""
+        ...
+
+    # -- read at any time
+    def run(self, id: int) -> StoredRun | None:
+        """One run by id, active or ended."""
+        ...
+
+    def ended(
+        self, state: str, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+    ) -> list[StoredRun]:
+        """Ended runs with id > after that match, in id order; state "" means any of the ended states."""
+        ...
+
+    def ended_before(self, at: float, limit: int) -> list[int]:
+        """Ids of runs that ended before a time, oldest first."""
+        ...
+
+    def ended_failed(self, after: int, limit: int) -> list[StoredRun]:
+        """Ended runs with dead chunks and id > after, in id order."""
+        ...
+
+    def object(self, kind: Kind, key: str | int, part: int) -> bytes | None:
+        """One small object."""
+        ...
+
+    def pages(self, wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], bytes]:
+        """Payload pages by (submission id, page number); what is not there is left out."""
+        ...
+
+    def results(self, id: int, first_min: int, limit: int) -> list[ResultPage]:
+        """Result pages of a submission with first >= first_min, ordered by first."""
+        ...
+
+    def key(self, tenant: str, key: str) -> KeyRow | None:
+        """An idempotency key."""
+        ...
+
+    def keys_expired(self, at: float, limit: int) -> list[tuple[str, str]]:
+        """Keys whose time is over (expires > 0 and < at)."""
+        ...
+
+    def events(self, after: int, limit: int) -> list[tuple[int, float, bytes]]:
+        """Event batches as (group number, time, body) with number > after, in order."""
+        ...
+
+    def size_bytes(self) -> int:
+        """About how much room the queue takes."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything; idempotent."""
+        ...

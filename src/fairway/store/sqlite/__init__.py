@@ -1,0 +1,5 @@
+"""The store in one SQLite file, for one machine."""
+
+from fairway.store.sqlite.store import SqliteStore
+
+__all__ = ["SqliteStore"]

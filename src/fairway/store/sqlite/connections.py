@@ -1,0 +1,121 @@
+"""Connections to one file: their settings, transactions on the writer's, a pool for readers.
+
+Guards: a transaction ends committed or rolled back, and a reader never waits for the writer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import apsw
+
+from fairway.errors import Closed
+from fairway.store.sqlite.translate import translate, translate_commit
+
+BUSY_MILLISECONDS: Final = 10_000  # another owner's transaction takes milliseconds, its checkpoint a second
+WRITER_CACHE_KIB: Final = 64 * 1024  # the upper pages of every tree, and the leaves that are being filled
+READER_CACHE_KIB: Final = 8 * 1024  # readers come back for other rows; the kernel caches the file anyway
+IDLE_READERS_MAX: Final = 4  # more connections than this are closed after use
+
+
+def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
+    """A connection that may write; the file exists already."""
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    connection.pragma("cache_size", -cache_kib)
+    connection.wal_autocheckpoint(0)
+    return connection
+
+
+def set_sync(connection: apsw.Connection, sync: bool) -> None:
+    """Whether the next commits wait for the disk. A synced one makes all earlier ones durable too."""
+    connection.pragma("synchronous", "FULL" if sync else "NORMAL")
+
+
+def rows(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[Any]:
+    """All rows of a query, read to the end so that no snapshot stays open."""
+    return connection.execute(sql, values).fetchall()
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[apsw.Connection]:
+    """All of the block is stored, or nothing; SQLite's errors come out as Fairway's."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+    except BaseException as error:
+        roll_back(connection)
+        if isinstance(error, apsw.Error):
+            raise translate(error) from error
+        raise
+    try:
+        connection.execute("COMMIT")
+    except apsw.Error as error:
+        roll_back(connection)
+        raise translate_commit(error) from error
+
+
+def roll_back(connection: apsw.Connection) -> None:
+    """End an open transaction, if SQLite has not done so by itself."""
+    if connection.in_transaction:
+        try:
+            connection.execute("ROLLBACK")
+        except apsw.Error:
+            # The connection is useless now; closing it lets go of the lock, and the next use opens a new one.
+            connection.close(True)
+
+
+class Readers:
+    """Reading connections, one per reader at a time, opened when needed."""
+
+    def __init__(self, path: str, vfs: str | None) -> None:
+        self._path, self._vfs = path, vfs
+        self._lock = threading.Lock()
+        self._idle: list[apsw.Connection] = []
+        self._closed = False
+
+    @contextmanager
+    def borrow(self) -> Iterator[apsw.Connection]:
+        """A connection for one read; it goes back, or away if the read failed."""
+        with self._lock:
+            if self._closed:
+                raise Closed()
+            connection = self._idle.pop() if self._idle else None
+        try:
+            connection = connection or self._open()
+        except apsw.Error as error:
+            raise translate(error) from error
+        healthy = False
+        try:
+            yield connection
+            healthy = True
+        except GeneratorExit:
+            healthy = True
+            raise
+        except apsw.Error as error:
+            raise translate(error) from error
+        finally:
+            self._give_back(connection, healthy)
+
+    def _open(self) -> apsw.Connection:
+        connection = connect(self._path, self._vfs, READER_CACHE_KIB)
+        connection.pragma("query_only", True)
+        return connection
+
+    def _give_back(self, connection: apsw.Connection, healthy: bool) -> None:
+        with self._lock:
+            if healthy and not self._closed and len(self._idle) < IDLE_READERS_MAX:
+                self._idle.append(connection)
+                return
+        connection.close(True)
+
+    def close(self) -> None:
+        """Close what is idle; what is borrowed is closed when it comes back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

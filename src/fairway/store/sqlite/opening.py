@@ -1,0 +1,163 @@
+"""Opening a file: whose it is, making a new one, bringing an old one to the present schema.
+
+Guards: a file that is not Fairway's, or is newer than this Fairway, is never written to.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+import apsw
+
+from fairway.errors import (
+    BadArgument,
+    FairwayError,
+    NotFairway,
+    ReadOnly,
+    SchemaNewer,
+    StoreFailed,
+    StoreFull,
+)
+from fairway.store.sqlite.connections import WRITER_CACHE_KIB, connect, set_sync, transaction
+from fairway.store.sqlite.translate import translate
+
+APPLICATION_ID: Final = 0x46574159  # "FWAY"
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER_BYTES: Final = 100
+# Before this SQLite a checkpoint beside a writer could, very rarely, corrupt the file (its "WAL-reset bug").
+_SQLITE_MIN: Final = (3, 51, 3)
+
+Path = str | os.PathLike[str]
+
+_creating = threading.Lock()
+
+
+def open_file(path: Path, vfs: str | None, steps: Sequence[str]) -> tuple[str, apsw.Connection]:
+    """The absolute path of a file of the present schema, made if there was none, and a writing connection."""
+    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < _SQLITE_MIN:
+        raise StoreFailed(f"SQLite {apsw.sqlite_lib_version()} is too old; install apsw 3.51.3 or newer.")
+    full = _checked_path(path)
+    _make_if_missing(full)
+    _inspect(full, vfs, len(steps))
+    try:
+        connection = connect(full, vfs, WRITER_CACHE_KIB)
+    except apsw.Error as error:
+        raise _cannot_open(full, error) from error
+    try:
+        _prepare(full, connection, steps)
+    except apsw.Error as error:
+        connection.close(True)
+        raise _cannot_open(full, error) from error
+    except BaseException:
+        connection.close(True)
+        raise
+    return full, connection
+
+
+def _prepare(path: str, connection: apsw.Connection, steps: Sequence[str]) -> None:
+    # If this turns out to be a newer file, closing must not fold its log into it.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    if connection.readonly("main"):
+        raise ReadOnly(f"{path} cannot be written; mend its permissions.")
+    set_sync(connection, True)
+    migrate(connection, steps)
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise StoreFailed(f"The file system of {path} cannot share SQLite's log; use a local one.")
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+
+
+def migrate(connection: apsw.Connection, steps: Sequence[str]) -> None:
+    """Apply what is missing of the steps, each whole or not at all."""
+    while (version := _version(connection)) < len(steps):
+        with transaction(connection):
+            # Read again under the lock: another process may have taken this step meanwhile.
+            if _version(connection) == version:
+                connection.execute(steps[version])
+                connection.pragma("application_id", APPLICATION_ID)
+                connection.pragma("user_version", version + 1)
+    if version > len(steps):
+        raise SchemaNewer()
+
+
+def _version(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))
+
+
+def _checked_path(path: Path) -> str:
+    text = os.fspath(path)
+    if text == ":memory:" or not text or "\x00" in text:
+        raise BadArgument(f"path: {text!r} is not a file; fairway.store.memory keeps a queue in memory.")
+    full = os.path.realpath(text)
+    folder = os.path.dirname(full)
+    if not os.path.isdir(folder):
+        raise BadArgument(f"path: the folder {folder} does not exist; make it first.")
+    try:
+        mode = os.stat(full).st_mode
+    except FileNotFoundError:
+        return full
+    except OSError as error:
+        raise BadArgument(f"path: {full}: {error.strerror}.") from error
+    if not stat.S_ISREG(mode):
+        raise BadArgument(f"path: {full} is not a regular file.")
+    return full
+
+
+def _make_if_missing(path: str) -> None:
+    """An empty file that only its owner may read; SQLite gives its companions the same mode."""
+    # Closing a file drops every lock this process has on it, so nobody may open it with SQLite in between.
+    with _creating:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            pass
+        except PermissionError as error:
+            raise ReadOnly(f"{path} cannot be made; mend the permissions of its folder.") from error
+        except OSError as error:
+            raise _cannot_make(path, error) from error
+
+
+def _inspect(path: str, vfs: str | None, version_max: int) -> None:
+    """Look at the header without opening a database: that alone could write beside another program's file."""
+    # Read through SQLite's own file layer: a plain close would drop the locks of other connections here.
+    size = os.stat(path).st_size
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB
+    try:
+        file = apsw.VFSFile(vfs or "", path, [flags, 0])
+        try:
+            header = file.xRead(_HEADER_BYTES, 0) if size >= _HEADER_BYTES else b""
+        finally:
+            file.xClose()
+    except apsw.CantOpenError as error:
+        raise ReadOnly(f"{path} cannot be read; mend its permissions.") from error
+    except apsw.Error as error:
+        raise translate(error) from error
+    if size == 0:
+        return
+    if not header.startswith(_MAGIC) or int.from_bytes(header[68:72]) != APPLICATION_ID:
+        raise NotFairway(f"{path} is not a Fairway queue; nothing was written to it. Give another path.")
+    if int.from_bytes(header[60:64]) > version_max:
+        raise SchemaNewer()
+    if not os.access(path, os.W_OK):
+        # Asked before SQLite would open it for reading and leave a log beside it.
+        raise ReadOnly(f"{path} cannot be written; mend its permissions.")
+
+
+def _cannot_open(path: str, error: apsw.Error) -> FairwayError:
+    """An open that failed: SQLite says the same of a folder it may not write and of a missing file."""
+    if isinstance(error, apsw.CantOpenError) and not os.access(os.path.dirname(path), os.W_OK):
+        return ReadOnly(f"The folder of {path} cannot be written; mend its permissions.")
+    return translate(error)
+
+
+def _cannot_make(path: str, error: OSError) -> FairwayError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull()
+    if error.errno == errno.EROFS:
+        return ReadOnly(f"{path} cannot be made: its file system is read-only.")
+    return BadArgument(f"path: {path}: {error.strerror}.")

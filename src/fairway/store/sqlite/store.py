@@ -1,0 +1,212 @@
+"""One queue in a SQLite file: the writing half, and the life of the connections.
+
+Guards: a group is one transaction conditional on (range id, number); nothing else ever writes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import Final
+
+import apsw
+
+from fairway.errors import BadArgument, Closed, FairwayError, Fenced, GroupUnknown, StoreFailed
+from fairway.limits import QUEUE_NAME_BYTES_MAX, QUEUES_PER_FILE_MAX
+from fairway.model.stored import Group, Meta
+from fairway.store.sqlite.connections import WRITER_CACHE_KIB, Readers, connect, rows, set_sync, transaction
+from fairway.store.sqlite.opening import open_file
+from fairway.store.sqlite.reading import Reading
+from fairway.store.sqlite.statements import load, steps
+from fairway.store.sqlite.translate import breaks_connection, translate
+from fairway.store.sqlite.writing import apply
+
+WAL_BYTES_MAX: Final = 64 * 1024 * 1024  # then the writer checkpoints itself; a longer log slows reads
+
+_SQL: Final = load("write.sql")
+
+
+class SqliteStore(Reading):
+    """A queue in a file; several queues, and several owners in turn, may share the file."""
+
+    def __init__(self, path: str, vfs: str | None, queue: int, writer: apsw.Connection) -> None:
+        super().__init__(Readers(path, vfs), queue)
+        self._path, self._vfs = path, vfs
+        self._lock = threading.Lock()  # for close beside a commit; commits come from one thread at a time
+        self._checkpoint_lock = threading.Lock()
+        self._writer: apsw.Connection | None = None
+        self._checkpointer: apsw.Connection | None = None
+        self._closed = False
+        self._wal_bytes = 0
+        self._wal_bytes_next = WAL_BYTES_MAX
+        self._adopt(writer)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], queue_name: str, *, vfs: str | None = None) -> SqliteStore:
+        """Open the file, or make it, and find the queue in it, or add it."""
+        if not queue_name or len(queue_name.encode()) > QUEUE_NAME_BYTES_MAX:
+            raise BadArgument(f"queue: a name of 1 to {QUEUE_NAME_BYTES_MAX} bytes; got {queue_name!r}.")
+        try:
+            full, writer = open_file(path, vfs, steps())
+            try:
+                return cls(full, vfs, _find_queue(writer, queue_name), writer)
+            except BaseException:
+                writer.close(True)
+                raise
+        except GroupUnknown as error:
+            # A step or a queue is there or not; opening again finds out.
+            raise StoreFailed() from error
+
+    # -- the writing half: one thread at a time
+    def take_over(self) -> Meta:
+        with self._lock:
+            try:
+                with transaction(self._ready(sync=True)) as connection:
+                    found = rows(connection, _SQL["take_over"], (self._queue,))
+            except GroupUnknown as error:
+                # Raised or not, the caller takes over again before it writes anything.
+                self._let_go(error)
+                raise StoreFailed() from error
+            except FairwayError as error:
+                self._let_go(error)
+                raise
+            return Meta(self._queue, *found[0])
+
+    def commit(self, group: Group) -> None:
+        with self._lock:
+            try:
+                with transaction(self._ready(group.sync)) as connection:
+                    apply(connection, self._queue, group)
+            except FairwayError as error:
+                self._let_go(error)
+                raise
+            if self._wal_bytes >= self._wal_bytes_next:
+                self._shorten_wal()
+
+    def settle(self, group: Group) -> bool:
+        with self._lock:
+            self._drop_writer()  # what the failed connection believes is worth nothing
+            try:
+                # Synced either way: a burnt number must stay burnt, and the group may not be durable yet.
+                with transaction(self._ready(sync=True)) as connection:
+                    return self._settled(connection, group)
+            except FairwayError as error:
+                self._let_go(error)
+                raise
+
+    def _settled(self, connection: apsw.Connection, group: Group) -> bool:
+        range_id, number, burnt = rows(connection, _SQL["fence"], (self._queue,))[0]
+        if range_id != group.range_id or not group.number - 1 <= number <= group.number:
+            raise Fenced()
+        if number == group.number:
+            connection.execute(_SQL["confirm"], (self._queue,))
+            return burnt != number
+        connection.execute(_SQL["burn"], (self._queue, group.number))
+        return False
+
+    # -- the log
+    @property
+    def wal_bytes(self) -> int:
+        """The length of the log after the last commit, for whoever decides when to checkpoint."""
+        return self._wal_bytes
+
+    def checkpoint(self) -> bool:
+        """Copy the log into the file, from any thread; the writer goes on. True if all of it was copied."""
+        with self._checkpoint_lock:
+            if self._closed:
+                return True
+            try:
+                if self._checkpointer is None:
+                    self._checkpointer = connect(self._path, self._vfs, 0)
+                return _passive(self._checkpointer)
+            except apsw.Error as error:
+                raise translate(error) from error
+
+    def _shorten_wal(self) -> None:
+        """The hard bound: the writer copies what the checkpoints beside it left, and starts the log anew."""
+        assert self._writer is not None
+        # A reader may hold the log back; the next try waits until it grew by an eighth of the bound.
+        self._wal_bytes_next = self._wal_bytes + WAL_BYTES_MAX // 8
+        with suppress(apsw.Error):  # the group is stored; a disk that fails here fails the next commit
+            _passive(self._writer)
+
+    def size_bytes(self) -> int:
+        total = 0
+        for name in (self._path, self._path + "-wal"):
+            try:
+                total += os.stat(name).st_size
+            except FileNotFoundError:
+                continue
+        return total
+
+    def close(self) -> None:
+        with self._lock, self._checkpoint_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._readers.close()
+            if self._checkpointer is not None:
+                self._checkpointer.close(True)
+            self._drop_writer()
+
+    # -- the writer's connection
+    def _ready(self, sync: bool) -> apsw.Connection:
+        if self._closed:
+            raise Closed()
+        try:
+            if self._writer is None:
+                self._adopt(connect(self._path, self._vfs, WRITER_CACHE_KIB))
+            assert self._writer is not None
+            if sync != self._sync:
+                set_sync(self._writer, sync)
+                self._sync = sync
+        except apsw.Error as error:
+            raise translate(error) from error
+        return self._writer
+
+    def _adopt(self, connection: apsw.Connection) -> None:
+        self._page_bytes = int(connection.pragma("page_size"))
+        connection.pragma("journal_size_limit", WAL_BYTES_MAX)
+        connection.set_wal_hook(self._grown)
+        set_sync(connection, True)
+        self._sync = True
+        self._writer = connection
+
+    def _grown(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._wal_bytes = pages * self._page_bytes
+        if self._wal_bytes < WAL_BYTES_MAX:
+            self._wal_bytes_next = WAL_BYTES_MAX
+        return apsw.SQLITE_OK
+
+    def _let_go(self, error: FairwayError) -> None:
+        if isinstance(error.__cause__, apsw.Error) and breaks_connection(error.__cause__):
+            self._drop_writer()
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            with suppress(apsw.Error):  # the last one to leave checkpoints, on a disk that may be failing
+                writer.close(True)
+
+
+def _passive(connection: apsw.Connection) -> bool:
+    try:
+        log, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.BusyError:
+        return False  # another checkpoint is under way
+    return log == copied
+
+
+def _find_queue(connection: apsw.Connection, name: str) -> int:
+    try:
+        found = rows(connection, _SQL["find_queue"], (name,))
+    except apsw.Error as error:
+        raise translate(error) from error
+    if not found:
+        with transaction(connection):
+            found = rows(connection, _SQL["find_queue"], (name,))
+            found = found or rows(connection, _SQL["add_queue"], (name, QUEUES_PER_FILE_MAX))
+        if not found:
+            raise BadArgument(f"queue: the file has {QUEUES_PER_FILE_MAX} queues already; use another file.")
+    return found[0][0]

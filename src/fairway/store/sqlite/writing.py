@@ -1,0 +1,160 @@
+"""What a group does to the tables, inside an open transaction.
+
+Guards: a group that does not fit what is stored (an id twice, an end of a run that is not active) raises,
+so that its transaction is rolled back whole. Order: rows, moves and ends as they followed each other; then
+everything else; purges last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from fairway.errors import Fenced
+from fairway.model.ids import queue_of
+from fairway.model.stored import End, Group, Kind, Move, Row
+from fairway.store.lives import folded, misfit
+from fairway.store.sqlite.connections import rows
+from fairway.store.sqlite.statements import load
+
+INLINE_PAGE_BYTES_MAX: Final = 1024  # a message is one row; larger ones would spread the runs thin
+PLACE_BITS: Final = 48  # group numbers below 2^48 under ten bits of queue number
+
+_SQL: Final = load("write.sql")
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+
+
+def places(queue: int) -> tuple[int, int]:
+    """The first place of a queue in journal and events, and the first of the next queue."""
+    return queue << PLACE_BITS, (queue + 1) << PLACE_BITS
+
+
+def apply(connection: apsw.Connection, queue: int, group: Group) -> None:
+    """Claim the group's number, then write all of it."""
+    connection.execute(_SQL["claim"], (queue, group.range_id, group.number, group.meta))
+    if connection.changes() != 1:
+        raise Fenced()
+    _rows(connection, queue, group.rows)
+    moves, ends = folded(group, lambda id: _where(connection, queue, id))
+    _moves(connection, queue, moves)
+    _ends(connection, queue, ends)
+    _small(connection, queue, group)
+    _logs(connection, queue, group)
+    if group.purge:
+        _purge(connection, queue, group.purge)
+
+
+def _many(connection: apsw.Connection, name: str, values: Iterable[Sequence[Any]]) -> int:
+    """Run a statement for each; how many rows changed."""
+    before = connection.total_changes()
+    connection.executemany(_SQL[name], values)
+    return connection.total_changes() - before
+
+
+def _expect(what: str, wanted: int, found: int) -> None:
+    if wanted != found:
+        raise misfit(f"{what} ({wanted} wanted, {found} found)")
+
+
+def _rows(connection: apsw.Connection, queue: int, new: Sequence[Row]) -> None:
+    if not new:
+        return
+    if any(queue_of(row.id) != queue for row in new):
+        raise misfit("a run has an id of another queue")
+    outer: list[tuple[int, int, bytes]] = []
+    pairs: list[tuple[int, str, str | int, int]] = []
+    values: list[tuple[Any, ...]] = []
+    for row in new:
+        page = None
+        if row.pages:
+            page = row.pages[0] if len(row.pages[0]) <= INLINE_PAGE_BYTES_MAX else None
+            first = 0 if page is None else 1
+            outer += [(row.id, number, row.pages[number]) for number in range(first, len(row.pages))]
+        packed = None
+        if row.metadata:
+            packed = _pack(dict(row.metadata))
+            pairs += [(queue, key, value, row.id) for key, value in row.metadata.items()]
+        values.append((row.id, row.pass_, row.tenant, row.due, packed, row.body, page))
+    connection.executemany(_SQL["insert_run"], values)
+    connection.executemany(_SQL["insert_level"], [(queue, row.pass_, row.id) for row in new])
+    if outer:
+        connection.executemany(_SQL["insert_page"], outer)
+    if pairs:
+        connection.executemany(_SQL["insert_metadata"], pairs)
+
+
+def _where(connection: apsw.Connection, queue: int, id: int) -> tuple[int, bool] | None:
+    found = rows(connection, _SQL["where"], (queue, id))
+    return (found[0][0], bool(found[0][1])) if found else None
+
+
+def _moves(connection: apsw.Connection, queue: int, moves: Sequence[Move]) -> None:
+    if not moves:
+        return
+    left = _many(connection, "delete_level", [(queue, move.old_pass, move.id) for move in moves])
+    left += _many(connection, "delete_end", [(queue, move.id) for move in moves])
+    _expect("a moved run is neither ended nor in its old place", len(moves), left)
+    _many(connection, "insert_level", [(queue, move.pass_, move.id) for move in moves])
+    _many(connection, "move_run", [(move.pass_, move.id) for move in moves])
+
+
+def _ends(connection: apsw.Connection, queue: int, ends: Sequence[End]) -> None:
+    if not ends:
+        return
+    left = _many(connection, "delete_level", [(queue, end.pass_, end.id) for end in ends])
+    _expect("an ended run is not active in its place", len(ends), left)
+    values = [(queue, end.id, end.state, end.at, end.failed, end.body) for end in ends]
+    _expect("an ended run is not stored", len(ends), _many(connection, "insert_end", values))
+
+
+def _small(connection: apsw.Connection, queue: int, group: Group) -> None:
+    """Keys, results and objects. Removals go first: what a group writes is there after it."""
+    if group.purge_keys:
+        connection.executemany(_SQL["purge_key"], [(queue, tenant, key) for tenant, key in group.purge_keys])
+    if group.keys:
+        values = [(queue, key.tenant, key.key, key.id, key.fingerprint, key.expires) for key in group.keys]
+        connection.executemany(_SQL["put_key"], values)
+    if group.results:
+        pages = [(page.id, page.first, group.number, page.body) for page in group.results]
+        connection.executemany(_SQL["insert_result"], pages)
+    if group.drops:
+        drops = [(queue, drop.kind, drop.key, drop.part) for drop in group.drops]
+        connection.executemany(_SQL["drop_object"], drops)
+    if group.puts:
+        puts = [(queue, put.kind, put.key, put.part, put.body) for put in group.puts]
+        connection.executemany(_SQL["put_object"], puts)
+
+
+def _logs(connection: apsw.Connection, queue: int, group: Group) -> None:
+    """The journal and the events, and what leaves them."""
+    start, end = places(queue)
+    if group.journal:
+        connection.execute(_SQL["insert_journal"], (start + group.number, group.journal))
+    if group.journal_floor > 0:
+        connection.execute(_SQL["trim_journal"], (start, min(start + group.journal_floor, end)))
+    if group.purge_events_before > 0:
+        connection.execute(_SQL["purge_events"], (queue, group.purge_events_before))
+    if group.events:
+        batch = (start + group.number, queue, group.event_time, group.events)
+        connection.execute(_SQL["insert_events"], batch)
+
+
+def _purge(connection: apsw.Connection, queue: int, wanted: Sequence[int]) -> None:
+    """Ended runs leave with all that is theirs; an id that is active, or not there, is passed over."""
+    found: list[Any] = connection.executemany(
+        _SQL["ended_metadata"], [(queue, id) for id in wanted]
+    ).fetchall()
+    ids = [(id,) for id, _ in found]
+    in_queue = [(queue, id) for id, _ in found]
+    held = [(id, _unpack(packed)) for id, packed in found if packed]
+    pairs = [(queue, key, value, id) for id, metadata in held for key, value in metadata.items()]
+    connection.executemany(_SQL["delete_metadata"], pairs)
+    connection.executemany(_SQL["delete_end"], in_queue)
+    for name in ("delete_run", "delete_pages", "delete_results"):
+        connection.executemany(_SQL[name], ids)
+    kinds = [(queue, kind, id) for (id,) in ids for kind in (Kind.PROGRESS, Kind.PAGE)]
+    connection.executemany(_SQL["delete_run_objects"], kinds)

@@ -1,0 +1,1 @@
+"""Strategies: how a consumer chooses among submissions."""

@@ -1,0 +1,1 @@
+"""The orders in which runs are picked, one live index each."""
