@@ -100,9 +100,8 @@ def main() -> None:
         with fairway.open(path) as q:
             tell("open after a restart", time.perf_counter() - start, "s")
             stats = q.stats()
-            assert stats.submissions_active == given.submissions
-            waiting = given.submissions * given.chunks - stats.chunks_done - stats.chunks_leased
-            assert stats.chunks_waiting == waiting
+            left = given.submissions * given.chunks - 4 * given.calls * 100
+            assert stats.chunks_waiting == left, (stats, left)
         tell("chunks", given.submissions * given.chunks, "")
         tell("memory at the start", before, "MiB")
         for size, cost in one_submission(Path(name)).items():

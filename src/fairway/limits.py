@@ -69,6 +69,14 @@ QUEUES_PER_FILE_MAX: Final = 1024  # the queue number has ten bits in a submissi
 JOURNAL_GROUPS_MAX: Final = 512  # groups replayed at a start, at most about this many
 FLUSH_OBJECTS_PER_GROUP_MAX: Final = 256  # what one group adds to its write to keep the journal short
 SWEEP_ROWS_MAX: Final = 500  # ended submissions or keys removed in one group
-PAYLOAD_CACHE_BYTES: Final = (
-    64 * 1024 * 1024
-)  # payloads lately put, so that a reserve need not read them back
+PAYLOAD_CACHE_BYTES: Final = 64 * 1024 * 1024  # lately put, so that a reserve need not read them back
+
+# -- the SQLite file
+WAL_BYTES_MAX: Final = 64 * 1024 * 1024  # then the writer checkpoints itself; a longer log slows reads
+BUSY_MILLISECONDS_MAX: Final = (
+    10_000  # another owner's transaction takes milliseconds, its checkpoint a second
+)
+WRITER_CACHE_KIB: Final = 64 * 1024  # the upper pages of every tree, and the leaves that are being filled
+READER_CACHE_KIB: Final = 8 * 1024  # readers come back for other rows; the kernel caches the file anyway
+IDLE_READERS_MAX: Final = 4  # more connections than this are closed after use
+INLINE_PAGE_BYTES_MAX: Final = 1024  # a message is one row; larger payloads would spread the runs thin

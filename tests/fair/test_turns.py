@@ -143,6 +143,20 @@ def test_an_idle_tenant_with_a_new_weight_is_forgotten_as_soon_as_the_new_one_al
         assert turns.appear("a") == turns.v + U // new_w - 1
 
 
+def test_a_tenant_that_a_new_weight_made_forget_is_named_unless_it_came_back() -> None:
+    for back in (False, True):
+        weight = {"a": 1000}
+        turns = Turns.restore(weight, 100_000, [("a", 90_000, 0)])
+        turns.idle("a")
+        Tables(weight, turns).reweigh("a", 2000)
+        assert turns.turn == {} and turns.moved == {"a"}
+        if back:
+            turns.busy("a")
+            turns.appear("a")
+        assert turns.forget_due() == ([] if back else ["a"])
+        assert turns.forget_due() == []
+
+
 def test_a_tenant_that_comes_and_goes_while_v_stands_leaves_one_entry() -> None:
     turns = idle_table(110_000)
     for _ in range(1000):

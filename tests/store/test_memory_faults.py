@@ -3,7 +3,7 @@
 import pytest
 
 from fairway.errors import BadArgument, Fenced, GroupUnknown, StoreFailed
-from fairway.model.stored import Group, Kind, Put
+from fairway.model.stored import Drop, Group, Kind, Put
 from fairway.store.memory import Fault, MemoryStore, Shelf
 from fairway.testing.conformance import Owner, everything
 
@@ -185,3 +185,12 @@ def test_a_shelf_has_as_many_queues_as_a_file(monkeypatch: pytest.MonkeyPatch) -
         MemoryStore.open("c", shelf)
     with pytest.raises(BadArgument):
         MemoryStore.open("", shelf)
+
+
+def test_what_was_dropped_or_purged_leaves_nothing_behind() -> None:
+    shelf = Shelf()
+    owner = _owner(shelf)
+    owner.write(rows=[owner.row(1)], puts=[Put(kind, owner.id(1), 0, b"o") for kind in Kind])
+    owner.write(ends=[owner.end(1)], purge=[owner.id(1)], drops=[Drop(kind, owner.id(1), 0) for kind in Kind])
+    state = shelf.queue("q")
+    assert not any((state.rows, state.passes, state.ends, state.objects, state.results))

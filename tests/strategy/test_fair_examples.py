@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.strategy.desk import Desk
@@ -149,6 +151,37 @@ def test_a_newcomer_after_a_restart_waits_as_it_would_have_without_one() -> None
         orders.append(desk.order(24))
     assert orders[0] == orders[1]
     assert orders[0].index("n") <= 3
+
+
+def test_the_order_of_what_is_not_yet_leased_is_unchanged_by_a_restart_at_any_point() -> None:
+    def history(restart_at: int) -> list[tuple[int, int]]:
+        rng, desk, out = random.Random(3), Desk(), list[tuple[int, int]]()
+        order: list[tuple[int, int]] = []
+        for step in range(200):
+            x, tenant = rng.random(), rng.choice("abcd")
+            if x < 0.35:
+                desk.submit(tenant, rng.randint(1, 4))
+            elif x < 0.65:
+                got = list(desk.take(rng.randint(1, 3)))
+                order += got
+                out += got
+            elif x < 0.85 and out:
+                id, index = out.pop(rng.randrange(len(out)))
+                (desk.complete if rng.random() < 0.7 else desk.give_back)(id, index)
+            elif x < 0.9:
+                desk.set_weight(tenant, rng.choice([0.5, 1, 3, 7.777]))
+            elif x < 0.95:
+                desk.pause_tenant(tenant, rng.random() < 0.4)
+            desk.tables.forget_due()
+            desk.store()  # a group
+            if step == restart_at:
+                desk.restart()
+        return order + desk.take(1000)
+
+    expected = history(-1)
+    assert len(expected) > 60
+    for step in range(200):
+        assert history(step) == expected, step
 
 
 def test_a_tenant_that_returns_from_idleness_gets_at_most_one_turn() -> None:

@@ -110,15 +110,16 @@ def test_a_grab_that_fails_leaves_the_pick_undone(strategy: str) -> None:
 def test_what_others_finished_is_dropped_though_nobody_takes_here(strategy: str) -> None:
     live = plans()
     order = live.get(strategy)
-    kept = [candidate(id, f"t{id % 7}", 2) for id in range(1, 11)]
-    for run in kept:
+    kept = 0
+    for id in range(1, 50_000):
+        run = candidate(id, f"t{id % 900}", 2)
         live.add(run)
-    for id in range(11, 50_000):
-        run = candidate(id, f"t{id % 900}")
-        live.add(run)
-        run.ready, run.eligible = 0, False
+        if id % 4999 == 0:
+            kept += 1
+        else:
+            run.ready, run.eligible = 0, False
         assert len(order) <= 2 * SWEEP_RUNS_MIN
-    assert order.take(1000, grab) == 20
+    assert kept == 10 and order.take(1000, grab) == 20
 
 
 def test_taking_nothing_gives_nothing() -> None:

@@ -5,13 +5,15 @@ Guards: a numbered call has at most one effect, however often it comes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from fairway.engine.commands import Accepted, Reply, Reserved, Settled
-from fairway.engine.draft import Draft
 from fairway.model.submission import Submission
+
+if TYPE_CHECKING:
+    from fairway.engine.state import Waiter
 
 _encoder = msgspec.msgpack.Encoder()
 _KINDS: list[type[Any]] = [type(None), int, Accepted, Reserved, Settled, Submission, dict]
@@ -27,7 +29,7 @@ class Client:
         self.seen = seen
         self.received = 0  # numbers up to this are dropped
         self.outcomes: dict[int, bytes] = {}
-        self.pending: dict[int, list[Draft]] = {}  # waiting calls, with those that asked again
+        self.pending: dict[int, Waiter] = {}  # calls that wait, by number
         self.as_of = 0
 
     def receive(self, received: int) -> None:

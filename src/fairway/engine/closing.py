@@ -42,12 +42,12 @@ class ConfigBody(msgspec.Struct, array_like=True):
 
 
 class TenantBody(msgspec.Struct, array_like=True):
-    """A tenant, as stored; turn -1: none is known."""
+    """A tenant, as stored; a turn may be none, or negative after a rebase."""
 
     as_of: int
     weight: int
     paused: bool
-    turn: int
+    turn: int | None
     rest: int
     forecast: tuple[int, int, int]
 
@@ -126,14 +126,14 @@ def _advance(state: State) -> None:
         state.forecast.forget(name)
 
 
-def _turned(state: State) -> list[tuple[str, int, int, int, int, int]]:
+def _turned(state: State) -> list[tuple[str, int | None, int, int, int, int]]:
     plain = state.tables.plain
-    rows: list[tuple[str, int, int, int, int, int]] = []
+    rows: list[tuple[str, int | None, int, int, int, int]] = []
     turn, rest, last, mark = plain.turn, plain.rest, state.forecast.last, state.dirty.mark
     for name in sorted(plain.take_moved()):
         mark(Kind.TENANT, name, 0, state.number)
         level, left, chunks = last(name) or (0, 0, 0)
-        rows.append((name, turn.get(name, -1), rest.get(name, 0), level, left, chunks))
+        rows.append((name, turn.get(name), rest.get(name, 0), level, left, chunks))
     return rows
 
 
@@ -200,11 +200,12 @@ def _tenant(state: State, name: str, number: int) -> bytes | None:
                           and not tenant.leased and not tenant.waiting):  # fmt: skip
         state.tenants.pop(name, None)
         state.tables.weight.pop(name, None)
+        state.forecast.forget(name)
         return None
     tenant.as_of = number
     forecast = state.forecast.last(name) or (0, 0, 0)
     return _encode(
-        TenantBody(number, weight, tenant.paused, plain.turn.get(name, -1), plain.rest.get(name, 0), forecast)
+        TenantBody(number, weight, tenant.paused, plain.turn.get(name), plain.rest.get(name, 0), forecast)
     )
 
 

@@ -134,7 +134,7 @@ class Trim(_Command, frozen=True, tag=14):
 
 
 class Purge(_Command, frozen=True, tag=15):
-    """Remove ended submissions, keys and events whose time is over (sent by the runtime's sweeper)."""
+    """Remove what is over, for the runtime's sweeper; answered with how many submissions and keys went."""
 
     ids: list[int] = []
     keys: list[tuple[str, str]] = []

@@ -10,11 +10,11 @@ from heapq import heappop, heappush
 
 from fairway.engine.backlog import refresh
 from fairway.engine.ending import end
-from fairway.engine.leases import held
+from fairway.engine.leases import held, settle
 from fairway.engine.named import expire_at
 from fairway.engine.returning import back_off_over, expire, expired, release_chunks
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
-from fairway.engine.waiting import time_out
+from fairway.engine.waiting import serve, time_out
 from fairway.model.stored import Drop, Kind
 
 
@@ -43,6 +43,8 @@ def do_due(state: State) -> None:
             back_off_over(state, run, index, due)
     if state.now >= state.silence_check:
         forget_silent(state)
+    if state.woken and state.waiters:
+        serve(state)  # before anybody is told that there is no work
     time_out(state)
 
 
@@ -59,20 +61,23 @@ def next_due(state: State) -> float:
 def forget_silent(state: State) -> None:
     """Forget clients that were silent for too long, and idle consumers after ten times as long."""
     silent = state.config.client_silent_seconds
-    for id in [id for id, client in state.clients.items() if client.seen + silent <= state.now]:
-        forget_client(state, id)
+    for id, client in list(state.clients.items()):
+        if client.seen + silent <= state.now and not client.pending:  # who waits is not silent
+            forget_client(state, id)
     idle = 10 * max(silent, state.config.consumer_silent_seconds)
     for name, consumer in list(state.consumers.items()):
         if not consumer.open and consumer.seen + idle <= state.now:
             del state.consumers[name]
             state.dirty.clear(Kind.CONSUMER, name)
             state.filling.drops.append(Drop(Kind.CONSUMER, name, 0))
+    state.silence_check = math.inf
     plan_silence_check(state)
 
 
 def plan_silence_check(state: State) -> None:
-    """Look the clients over now and then; there is no hurry."""
-    state.silence_check = state.now + state.config.client_silent_seconds / 8 if state.clients else math.inf
+    """Look the clients over now and then; there is no hurry, but newcomers do not put it off."""
+    if state.clients:
+        state.silence_check = min(state.silence_check, state.now + state.config.client_silent_seconds / 8)
 
 
 def forget_client(state: State, id: int) -> None:
@@ -86,6 +91,8 @@ def forget_client(state: State, id: int) -> None:
 def release_all(state: State) -> None:
     """The clean slate of a start that forgets leases: everything out goes back uncounted."""
     for hold in list(state.holds.values()):
-        active = [(run, index) for run, index, _ in held(state, hold) if run.state == "active"]
-        if active:
-            release_chunks(state, hold, active)
+        out = [(run, index) for run, index, _ in held(state, hold)]
+        release_chunks(state, hold, [(run, index) for run, index in out if run.state == "active"])
+        for run, index in out:
+            if run.state != "active":
+                settle(state, run, index, hold.count)

@@ -45,7 +45,9 @@ def end(state: State, run: Run, event: str) -> None:
         forget(state, run)
     for watcher in state.watchers.pop(run.id, {}).values():
         state.waiting -= 1
-        answer(state, watcher.draft, submission_of(run))
+        for draft in watcher.drafts:
+            answer(state, draft, submission_of(run))
+        watcher.drafts = []
 
 
 def _leave_objects(state: State, run: Run) -> None:

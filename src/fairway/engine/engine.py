@@ -55,6 +55,7 @@ from fairway.limits import CLIENTS_MAX, OUTCOMES_PER_CLIENT_MAX, WAIT_SECONDS_MA
 from fairway.model.stored import Kind, Meta
 
 _NOTHING_FOUND = Found()
+_UNSYNCED = (Renew, Release)  # beside unnamed reserves and expiries: power loss may forget them
 
 
 class Engine:
@@ -77,7 +78,7 @@ class Engine:
 
     def lookups(self, call: Call) -> Lookups | None:
         """What must be read from the store before this call is executed; None: nothing."""
-        return self._seeking.lookups(call.command)
+        return self._seeking.lookups(call)
 
     def looked(self, lookups: Lookups) -> None:
         """The reads were given up."""
@@ -92,7 +93,7 @@ class Engine:
         state.filling.calls += 1
         draft = Draft()
         try:
-            if not self._repeated(call, draft):
+            if not self._repeated(call, draft, found or _NOTHING_FOUND):
                 self._carry_out(call, draft, found or _NOTHING_FOUND)
         except FairwayError as error:
             refuse(state, draft, error)
@@ -102,7 +103,7 @@ class Engine:
             waiting.serve(state)
         return draft
 
-    def _repeated(self, call: Call, draft: Draft) -> bool:
+    def _repeated(self, call: Call, draft: Draft, found: Found) -> bool:
         """Whether the call was carried out before, or waits already; then the draft is taken care of."""
         state = self.state
         if not call.number or isinstance(call.command, READS):
@@ -119,13 +120,12 @@ class Engine:
         outcome = client.outcomes.get(call.number)
         if outcome is not None:
             reply = decode_reply(outcome)
-            answer(
-                state, draft, views.described_again(state, reply) if isinstance(reply, Reserved) else reply
-            )
+            if isinstance(reply, Reserved):
+                reply = views.described_again(state, reply, found)
+            answer(state, draft, reply)
             return True
-        twins = client.pending.get(call.number)
-        if twins is not None:
-            twins.append(draft)
+        if call.number in client.pending:
+            waiting.join(client.pending[call.number], draft)
             return True
         if len(client.outcomes) >= OUTCOMES_PER_CLIENT_MAX:
             raise TooLarge(
@@ -136,7 +136,7 @@ class Engine:
     def _carry_out(self, call: Call, draft: Draft, found: Found) -> None:
         state, command = self.state, call.command
         if isinstance(command, Reserve):
-            self._reserve(call, command, draft)
+            self._reserve(call, command, draft, found)
             return
         if isinstance(command, Wait):
             self._wait(command, draft, found)
@@ -144,6 +144,8 @@ class Engine:
         reply = self._do(call, command, found)
         if not isinstance(command, READS):
             record_outcome(state, call.client, call.number, reply)
+            if not isinstance(command, _UNSYNCED):
+                state.filling.sync = True
         answer(state, draft, reply)
 
     def _do(self, call: Call, command: Command, found: Found) -> Reply:
@@ -180,7 +182,7 @@ class Engine:
             case Trim():
                 return named.trim(state, command, found)
             case Purge():
-                return purge(state, command)
+                return purge(state, command, found, self._seeking.looked_at(found.ticket))
             case _:
                 return self._view(command, found)
 
@@ -204,14 +206,14 @@ class Engine:
             case _:
                 raise BadArgument(f"the engine does not know the command {type(command).__name__}")
 
-    def _reserve(self, call: Call, command: Reserve, draft: Draft) -> None:
+    def _reserve(self, call: Call, command: Reserve, draft: Draft, found: Found) -> None:
         state = self.state
         check(command)
         reply = None
         if command.consumer:
             reply = named.reserve_named(state, command)
             if reply is not None:
-                reply = views.described_again(state, reply)
+                reply = views.described_again(state, reply, found)
         else:
             hold = pick(state, command)
             if hold is not None:
@@ -220,11 +222,10 @@ class Engine:
             record_outcome(state, call.client, call.number, reply)
             answer(state, draft, reply)
         elif command.wait_seconds:
-            waiting.add_waiter(
-                state, Waiter(command, draft, call.client, call.number, state.now + command.wait_seconds)
-            )
+            waiter = Waiter(command, draft, call.client, call.number, state.now + command.wait_seconds)
+            waiting.add_waiter(state, waiter)
             if call.number:
-                state.clients[call.client].pending[call.number] = []
+                state.clients[call.client].pending[call.number] = waiter
         else:
             answer(state, draft, NOTHING)
 
@@ -272,8 +273,6 @@ class Engine:
         if now > state.now:
             state.now = now
         due.do_due(state)
-        if state.woken and state.waiters:
-            waiting.serve(state)
 
     @property
     def next_due(self) -> float:

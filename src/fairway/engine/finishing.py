@@ -145,6 +145,10 @@ def _late(state: State, run: Run, index: int, hold: Hold | None, epoch: int, cou
             run.eligible = False
         del run.tried[index]
         touch(state, run)
+        for consumer in state.consumers.values():  # a named one that lapsed is unchanged from now on, too
+            for seq, named in consumer.open.items():
+                if named.count == count and named.epoch == epoch:
+                    _mark_named(state, consumer.name, seq)
         return "done"
     return "already" if index in run.done and run.done.won(index, epoch, count) else "lost"
 

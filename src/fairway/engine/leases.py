@@ -35,6 +35,8 @@ class Spans:
 
 def genuine(state: State, part: Part) -> bool:
     """Whether the receipts were made by this queue."""
+    if not 0 <= part.epoch < 1 << 64 or not 0 <= part.count < 1 << 64:
+        return False
     return part.seal == seal_of(state.secret, part.epoch, part.count)
 
 

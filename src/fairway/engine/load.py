@@ -16,13 +16,14 @@ from fairway.engine.consumer import Consumer
 from fairway.engine.done import Page
 from fairway.engine.due import plan_silence_check
 from fairway.engine.holds import Hold
-from fairway.engine.lookups import Source
+from fairway.engine.leases import remove
+from fairway.engine.lookups import Lookups, Source
 from fairway.engine.progress import decode_page, decode_progress, restore
 from fairway.engine.records import decode as decode_records
 from fairway.engine.replay import Replay
 from fairway.engine.run import Run
 from fairway.engine.state import MetaBody, Start, State
-from fairway.engine.thaw import decode_described, thaw
+from fairway.engine.thaw import decode_described, pages_into, thaw
 from fairway.fair.turns import Tables, Turns
 from fairway.fair.weights import W_DEFAULT
 from fairway.limits import PAGE_CHUNKS, RESTORED_LEASE_SECONDS
@@ -90,9 +91,9 @@ def _tenants(state: State, source: Source) -> None:
         tenant.paused, tenant.as_of = stored.paused, stored.as_of
         if stored.weight != W_DEFAULT:
             state.tables.weight[name] = stored.weight
-        if stored.turn >= 0:
+        if stored.turn is not None:
             plain.turn[name], plain.rest[name] = stored.turn, stored.rest
-        if stored.forecast[2]:
+        if stored.forecast[0]:
             state.forecast.restore(name, *stored.forecast)
 
 
@@ -124,7 +125,7 @@ def _holds(state: State, source: Source, replay: Replay) -> None:
         )
         state.holds[hold.count, part] = hold
         for id, start, count, _ in stored.spans:
-            replay.put(hold, id, start, count)
+            replay.put(hold, id, start, count, hold.as_of)
 
 
 def _lingering(state: State, source: Source, replay: Replay) -> None:
@@ -136,9 +137,10 @@ def _lingering(state: State, source: Source, replay: Replay) -> None:
                 hold.left -= 1
             continue
         run = thaw(stored, state.seed)
+        pages_into(run, Lookups(0, whole=[id]).read(source))
         run.owner = state.tenant(run.tenant)
         run.out = out
-        run.returned = run.returned.difference(out)
+        run.returned = set(run.returned).difference(out)
         run.owner.leased += len(out)
         state.leased += len(out)
         state.runs[id] = run
@@ -170,8 +172,7 @@ def _arm(state: State) -> None:
     """Restored leases live at least a little longer: their holders may be on their way."""
     for where, hold in list(state.holds.items()):
         if hold.left <= 0:
-            del state.holds[where]
-            state.dirty.clear(Kind.HOLD, *where)
+            remove(state, hold)
             continue
         hold.deadline = max(hold.deadline, state.now + min(hold.seconds, RESTORED_LEASE_SECONDS))
         heappush(state.expiries, (hold.deadline, *where))

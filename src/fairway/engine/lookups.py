@@ -43,17 +43,20 @@ class Lookups(msgspec.Struct):
     ticket: int
     runs: list[int] = []
     keys: list[tuple[str, str]] = []
-    whole: list[int] = []  # runs with all their pages
+    whole: list[int] = []  # runs with all their pages and their key
     pages: list[tuple[int, int]] = []
 
     def read(self, source: Source) -> Found:
         """Look everything up."""
         runs = {run.id: run for id in (*self.runs, *self.whole) if (run := source.run(id)) is not None}
-        wanted = list(self.pages)
+        wanted, places = list(self.pages), list(self.keys)
         for id in self.whole:
-            total = _described(runs[id].body).total if id in runs else 0
-            wanted += [(id, part) for part in range(-(-total // PAGE_CHUNKS) if total > PAGE_CHUNKS else 0)]
-        keys = {where: row for where in self.keys if (row := source.key(*where)) is not None}
+            if id in runs:
+                described = _described(runs[id].body)
+                parts = -(-described.total // PAGE_CHUNKS) if described.total > PAGE_CHUNKS else 0
+                wanted += [(id, part) for part in range(parts)]
+                places += [(described.tenant, described.key)] if described.key else []
+        keys = {where: row for where in places if (row := source.key(*where)) is not None}
         pages = {
             (id, part): body
             for id, part in wanted

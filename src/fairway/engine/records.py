@@ -36,6 +36,8 @@ class Renewed(_Record, tag=2):
     deadline: float
     seconds: float
     spans: list[LeasedSpan]
+    consumer: str = ""
+    seq: int = 0
 
 
 class Completed(_Record, tag=3):
@@ -71,9 +73,9 @@ class Died(_Record, tag=5):
 
 
 class Turned(_Record, tag=6):
-    """Turns that moved: (tenant, turn, rest, and pass, rest, chunks of its last placed run); turn -1: forgotten."""
+    """Turns that moved: (tenant, turn, rest, and pass, rest, chunks of its last placed run); None: forgotten."""
 
-    rows: list[tuple[str, int, int, int, int, int]]
+    rows: list[tuple[str, int | None, int, int, int, int]]
 
 
 class Answered(_Record, tag=7):

@@ -34,30 +34,35 @@ def renew(state: State, command: Renew) -> SettledReply:
     deadline = state.now + seconds
     for part in command.parts:
         honest = genuine(state, part)
-        mine: list[tuple[Run, int]] = []
+        mine: dict[tuple[int, int], Run] = {}  # a chunk that is named twice is renewed once
         for id, start, many in part.spans:
             for index in range(start, start + many):
                 run = leased_by(state, id, index, part) if honest else "lost"
                 if isinstance(run, str):
                     tally.add(run)
                 else:
-                    mine.append((run, index))
+                    mine[id, index] = run
                     tally.add("renewed")
         if mine:
             _move(state, part, mine, deadline, seconds)
     return SettledReply(tally.outcomes, deadline)
 
 
-def _move(state: State, part: Part, mine: list[tuple[Run, int]], deadline: float, seconds: float) -> None:
+def _move(
+    state: State, part: Part, mine: dict[tuple[int, int], Run], deadline: float, seconds: float
+) -> None:
     new = Hold(part.epoch, part.count, state.next_count, deadline, seconds)
     state.next_count += 1  # part numbers come from the same well, so none is used twice
-    for run, index in mine:
+    for (_, index), run in mine.items():
         transfer(state, run, index, new)
     state.holds[new.count, new.part] = new
     heappush(state.expiries, (deadline, new.count, new.part))
+    if new.consumer in state.consumers:
+        state.consumers[new.consumer].seen = state.now
     state.dirty.mark(Kind.HOLD, new.count, new.part, state.number)
     filling = state.filling
-    filling.records.append(Renewed(new.epoch, new.count, new.part, deadline, seconds, new.spans))
+    record = Renewed(new.epoch, new.count, new.part, deadline, seconds, new.spans, new.consumer, new.seq)
+    filling.records.append(record)
     filling.events.append(Happened(What.RENEWED, state.now, new.spans, part.epoch, part.count))  # pyright: ignore[reportArgumentType]
 
 

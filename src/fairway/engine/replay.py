@@ -64,15 +64,18 @@ class Replay:
         self.state.dirty.mark(Kind.PROGRESS, id, 0, number)
         return run
 
-    def put(self, hold: Hold, id: int, start: int, count: int) -> None:
-        """Chunks are out under this hold."""
+    def put(self, hold: Hold, id: int, start: int, count: int, number: int) -> None:
+        """Chunks are out under this hold as of a group, unless a lease record that was stored later has them."""
         out = self.out_of(id)
         for index in range(start, start + count):
             old = out.get(index)
             if old is not None:
+                if old.as_of >= number:
+                    continue
                 old.left -= 1
+                self.state.dirty.mark(Kind.HOLD, old.count, old.part, number)
             out[index] = hold
-        hold.left += count
+            hold.left += 1
 
     def _drop(self, number: int, id: int, start: int, n: int, count: int) -> None:
         out = self.out_of(id)
@@ -83,33 +86,30 @@ class Replay:
                 hold.left -= 1
                 self.state.dirty.mark(Kind.HOLD, hold.count, hold.part, number)
 
-    def _hold(self, number: int, record: Leased | Renewed, part: int) -> Hold | None:
-        """A hold made anew by this record; None if what was stored of it is newer."""
+    def _hold(self, number: int, record: Leased | Renewed, part: int) -> None:
+        """Make the hold of this record, unless what was stored of it is newer."""
         known = self.state.holds.get((record.count, part))
         if known is not None and known.as_of >= number:
-            return None
+            return
         hold = Hold(record.epoch, record.count, part, record.deadline, record.seconds)
-        hold.spans = record.spans
+        hold.spans, hold.consumer, hold.seq = record.spans, record.consumer, record.seq
         self.state.holds[record.count, part] = hold
         self.state.dirty.mark(Kind.HOLD, record.count, part, number)
         for id, start, count, _ in record.spans:
-            self.put(hold, id, start, count)
-        return hold
+            self.put(hold, id, start, count, number)
 
     def _leased(self, number: int, record: Leased) -> None:
-        hold = self._hold(number, record, 0)
-        if hold is not None:
-            hold.consumer, hold.seq = record.consumer, record.seq
+        self._hold(number, record, 0)
         for id, start, count, _ in record.spans:
             run = self.older(number, id)
             if run is not None:
                 run.retake(start, count, record.shuffled)
 
     def _renewed(self, number: int, record: Renewed) -> None:
-        old = self.state.holds.get((record.count, 0))
-        hold = self._hold(number, record, record.part)
-        if hold is not None and old is not None:
-            hold.consumer, hold.seq = old.consumer, old.seq
+        self._hold(number, record, record.part)
+        consumer = self.state.consumers.get(record.consumer)
+        if consumer is not None:
+            consumer.seen = max(consumer.seen, record.deadline - record.seconds)
 
     def _completed(self, number: int, record: Completed) -> None:
         who = record.writer << 2 | record.kind
@@ -173,13 +173,13 @@ class Replay:
             if tenant.as_of >= number:
                 continue
             state.dirty.mark(Kind.TENANT, name, 0, number)
-            if turn < 0:
+            if turn is None:
                 plain.turn.pop(name, None)
                 plain.rest.pop(name, None)
             else:
                 plain.turn[name] = turn
                 plain.rest[name] = rest
-            if chunks:
+            if level:
                 state.forecast.restore(name, level, left, chunks)
             else:
                 state.forecast.forget(name)

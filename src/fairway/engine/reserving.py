@@ -45,9 +45,9 @@ def check(command: Reserve) -> None:
 
 def pick(state: State, command: Reserve) -> Hold | None:
     """Lease up to command.max chunks, or None if nothing can be handed out now."""
+    order = state.plans.get(strategy_of(state, command))
     if state.paused:
         return None
-    order = state.plans.get(strategy_of(state, command))
     seconds = command.lease_seconds or state.config.lease_seconds
     if command.consumer:
         seconds = state.config.consumer_silent_seconds

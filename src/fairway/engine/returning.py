@@ -60,7 +60,7 @@ def fail(state: State, command: Fail) -> SettledReply:
         raise BadArgument(
             f"delay_seconds must be at most {DELAY_SECONDS_MAX:.0f}, not {command.delay_seconds}"
         )
-    error = command.error.encode()[:ERROR_BYTES_MAX].decode(errors="ignore")
+    error = command.error.encode(errors="replace")[:ERROR_BYTES_MAX].decode(errors="ignore")
     tally = Tally()
     for part in command.parts:
         batch = _Batch()

@@ -53,13 +53,13 @@ class MetaBody(msgspec.Struct, array_like=True):
 
 
 class Waiter:
-    """A reserve that waits for work."""
+    """A reserve that waits for work; it waits no longer when it has no drafts."""
 
-    __slots__ = ("client", "command", "draft", "number", "strategy", "ticket", "until")
+    __slots__ = ("client", "command", "drafts", "number", "strategy", "ticket", "until")
 
     def __init__(self, command: Reserve, draft: Draft, client: int, number: int, until: float) -> None:
         self.command = command
-        self.draft = draft
+        self.drafts = [draft]  # several if the same numbered call came again
         self.client = client
         self.number = number
         self.until = until
@@ -68,13 +68,13 @@ class Waiter:
 
 
 class Watcher:
-    """A call that waits for the end of a submission."""
+    """A call that waits for the end of a submission; it waits no longer when it has no drafts."""
 
-    __slots__ = ("draft", "id", "ticket")
+    __slots__ = ("drafts", "id", "ticket")
 
     def __init__(self, id: int, draft: Draft) -> None:
         self.id = id
-        self.draft = draft
+        self.drafts = [draft]
         self.ticket = 0
 
 

@@ -12,10 +12,12 @@ from fairway.engine.commands import Cancel, Configure, Pause, Redrive
 from fairway.engine.ending import end
 from fairway.engine.lifecycle import submission_after
 from fairway.engine.lookups import Found
+from fairway.engine.placing import check_room, place
 from fairway.engine.run import Run
 from fairway.engine.state import State
 from fairway.engine.views import find, submission_of
-from fairway.errors import AlreadyEnded, NothingToRedrive
+from fairway.errors import AlreadyEnded, KeyConflict, NothingToRedrive
+from fairway.fair.weights import W_DEFAULT
 from fairway.model.config import QueueConfig, changed
 from fairway.model.event import Happened, What
 from fairway.model.stored import KeyRow, Kind, Move
@@ -25,6 +27,8 @@ from fairway.strategy.text import canonical
 
 def set_weight(state: State, name: str, weight: int) -> None:
     """A tenant's share, in thousandths."""
+    if weight == state.tables.weight.get(name, W_DEFAULT):
+        return  # scaling rounds, so a weight that is given again and again must not scale
     tenant = state.tenant(name)
     state.tables.reweigh(tenant.name, weight)
     state.plans.reweighed(tenant.name)
@@ -34,7 +38,6 @@ def set_weight(state: State, name: str, weight: int) -> None:
 
 def pause(state: State, command: Pause) -> None:
     """Set or clear one of the three flags; leases out go on."""
-    state.filling.sync = True
     if command.tenant is not None:
         tenant = state.tenant(command.tenant)
         tenant.paused = command.on
@@ -88,12 +91,12 @@ def redrive(state: State, command: Redrive, found: Found) -> Submission:
     if not run.dead and run.state not in ("failed", "cancelled"):
         raise NothingToRedrive(f"submission {run.id} is {run.state} and has no dead or skipped chunk")
     if run.state == "active":
-        _reopen(state, run)
+        appear(state, run.owner, len(run.dead))
         run.owner.waiting += len(run.dead)
         run.ready += len(run.dead)
+        _reopen(run)
     else:
-        _revive(state, run)
-    run.dead = {}
+        _revive(state, run, found)
     state.dirty.write_now(Kind.PROGRESS, run.id)
     state.filling.sync = True
     state.filling.events.append(Happened(What.REDRIVEN, state.now, [(run.id, 0, run.total)]))
@@ -101,41 +104,53 @@ def redrive(state: State, command: Redrive, found: Found) -> Submission:
     return submission_of(run)
 
 
-def _reopen(state: State, run: Run) -> None:
+def _reopen(run: Run) -> None:
     """Dead chunks wait again, as if never tried."""
-    submission_after(run.state, "redrive")
+    run.state = submission_after(run.state, "redrive")
     run.life += 1
     run.error, run.error_index = "", -1
     for index in run.dead:
         run.put_back(index)
+    run.dead = {}
     run.gaps = sorted(run.returned)
 
 
-def _revive(state: State, run: Run) -> None:
+def _revive(state: State, run: Run, found: Found) -> None:
     """An ended run becomes active in a new place; what was skipped waits again, leases still out stay leased."""
     old_pass, name = run.pass_, run.tenant
-    run.owner = tenant = state.tenant(name)
-    run.returned = run.returned | {
-        index for index in (*run.tried, *run.dead) if index not in run.done and index not in run.out
-    }
-    run.tried = {}
-    _reopen(state, run)
-    run.state = "active"
-    run.ended = 0.0
-    run.ready = run.total - run.done.count - len(run.out)
-    run.due = 0.0
-    had = appear(state, tenant, run.ready)
-    plain = state.tables.plain
-    run.pass_ = state.forecast.place(
-        name, run.ready, plain.turn.get(name, plain.v), plain.rest.get(name, 0), had, state.acked.ack[0] + 1
-    )
-    plain.moved.add(name)
-    state.top = max(state.top, run.pass_)
-    state.acked.placed((run.pass_, run.id))
-    state.filling.moves.append(Move(run.id, old_pass, run.pass_))
+    ready = run.total - run.done.count - len(run.out)
+    # Above its old place too: A may not have passed that yet, and a place is finished only once.
+    floor = max(state.acked.ack[0], old_pass) + 1
+    check_room(state, [(name, ready, 0)], floor)
     if run.described.key:
-        row = KeyRow(name, run.described.key, run.id, run.described.fingerprint)
-        state.filling.keys.append(row)
-        state.recent_keys.put((name, row.key), row, state.number)
-    run.dead = {}
+        _keep_key(state, run, found)
+    for index in run.tried:
+        if index not in run.out:
+            run.put_back(index)
+    run.tried = {}
+    _reopen(run)
+    run.owner = state.tenant(name)
+    run.ended = run.due = 0.0
+    run.ready = ready
+    run.pass_ = place(state, run.owner, run.id, ready, floor)
+    state.filling.moves.append(Move(run.id, old_pass, run.pass_))
+    # If it ended in this group, its pages stand there as they were then.
+    for put in state.filling.puts:
+        if put.kind is Kind.PAGE and put.key == run.id:
+            state.dirty.write_now(Kind.PAGE, run.id, put.part)
     admit(state, run)
+
+
+def _keep_key(state: State, run: Run, found: Found) -> None:
+    """The key of a submission that is active again; KeyConflict if another one has got it since."""
+    where = (run.tenant, run.described.key)
+    taken = state.recent_keys.get(where) or found.keys.get(where)
+    if taken is not None and taken.id != run.id and not 0 < taken.expires <= state.now:
+        raise KeyConflict(
+            f"key {run.described.key!r} of submission {run.id} belongs to submission {taken.id} by now;"
+            " submit the content again under a new key",
+            submission=taken.id,
+        )
+    row = KeyRow(run.tenant, run.described.key, run.id, run.described.fingerprint)
+    state.filling.keys.append(row)
+    state.recent_keys.put(where, row, state.number)

@@ -1,6 +1,6 @@
 """Submitting: offers become runs, all of a call or none.
 
-Guards: a new run is placed above A and at most at PASS_MAX; a key names one submission; cost does not depend on chunks.
+Guards: a refused call has no effect; a key names one submission; cost does not depend on chunks.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ import msgspec
 
 from fairway import limits
 from fairway.engine import ending, steering
-from fairway.engine.backlog import admit, appear
+from fairway.engine.backlog import admit
 from fairway.engine.commands import Accepted, Submit
 from fairway.engine.lookups import Found
+from fairway.engine.placing import check_room, place
 from fairway.engine.run import Run
 from fairway.engine.state import State
 from fairway.errors import KeyConflict, TooLarge
-from fairway.fair.levels import after
-from fairway.fair.weights import W_DEFAULT, W_MIN, U
 from fairway.model.event import Happened, What
 from fairway.model.ids import next_id
 from fairway.model.stored import KeyRow, Row
@@ -37,7 +36,8 @@ def submit(state: State, command: Submit, found: Found) -> Accepted:
             " cut it into several calls, or give payloads as objects"
         )
     known = _known_keys(state, offers, found)
-    _check_room(state, offers)
+    wanted = ((offer.described.tenant, offer.described.total, offer.weight) for offer in offers)
+    check_room(state, wanted, state.acked.ack[0])
     ids: list[int] = []
     flags: list[bool] = []
     spans: list[tuple[int, ...]] = []
@@ -69,16 +69,9 @@ def _accept(state: State, offer: Offer) -> Run:
     if offer.weight:
         steering.set_weight(state, name, offer.weight)
     tenant = state.tenant(name)
-    had = appear(state, tenant, described.total)
-    plain = state.tables.plain
-    turn, rest = plain.turn.get(name, plain.v), plain.rest.get(name, 0)
-    pass_ = state.forecast.place(name, described.total, turn, rest, had, state.acked.ack[0])
-    plain.moved.add(name)  # its forecast moved
-    state.top = max(state.top, pass_)
     state.last_id = id = next_id(now, state.last_id, state.queue_number)
-    assert (pass_, id) > state.acked.ack
+    pass_ = place(state, tenant, id, described.total, state.acked.ack[0])
     run = Run(id, pass_, described, tenant, state.seed)
-    state.acked.placed((pass_, id))
     state.filling.rows.append(
         Row(id, pass_, name, described.not_before, described.metadata, _encode(described), offer.pages)
     )
@@ -130,28 +123,3 @@ def _keep_key(state: State, run: Run) -> KeyRow:
     state.filling.keys.append(row)
     state.recent_keys.put((row.tenant, row.key), row, state.number)
     return row
-
-
-def _check_room(state: State, offers: list[Offer]) -> None:
-    """Refuse the whole call if any level would pass PASS_MAX, before anything is changed."""
-    chunks = sum(offer.described.total for offer in offers)
-    if state.top + state.tables.plain.v + (chunks + 2) * (U // W_MIN + 1) < limits.PASS_MAX:
-        return  # the usual case: far away whatever the weights are
-    plain = state.tables.plain
-    ahead: dict[str, tuple[int, int]] = {}
-    for offer in offers:
-        name = offer.described.tenant
-        w = offer.weight or state.tables.weight.get(name, W_DEFAULT)
-        place = ahead.get(name)
-        if place is None:
-            tenant = state.tenants.get(name)
-            place = state.forecast.ahead(name) if tenant is not None and tenant.waiting else None
-        if place is None:
-            place = (max(plain.turn.get(name, 0), plain.v + U // w - 1, state.acked.ack[0]), 0)
-        if place[0] > limits.PASS_MAX:
-            raise TooLarge(
-                f"tenant {name!r} has more chunks waiting than its weight allows to place;"
-                " let some of them be served, or give it a higher weight",
-                tenant=name,
-            )
-        ahead[name] = after(*place, offer.described.total, w)

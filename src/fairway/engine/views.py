@@ -24,12 +24,12 @@ from fairway.engine.commands import (
 from fairway.engine.lookups import Found
 from fairway.engine.run import Run
 from fairway.engine.state import State
-from fairway.engine.thaw import pages_into, thaw
+from fairway.engine.thaw import decode_described, pages_into, thaw
 from fairway.errors import NotFound
 from fairway.fair.weights import W_DEFAULT, weight_of
 from fairway.limits import LIST_ROWS_MAX
 from fairway.model.ids import seconds_of
-from fairway.model.submission import DeadChunk, Submission
+from fairway.model.submission import DeadChunk, Described, Submission
 
 
 def find(state: State, id: int, found: Found) -> Run:
@@ -192,12 +192,13 @@ def _why(state: State, run: Run) -> str:
     return f"all its {len(run.out)} unfinished chunks are leased"
 
 
-def described_again(state: State, reply: Reserved) -> Reserved:
-    """A reservation that is handed back, with what is still known of its submissions."""
-    ids = {span[0] for span in reply.spans}
-    known = {
-        id: run.described
-        for id in ids
-        if (run := state.runs.get(id) or state.recent_ends.get(id)) is not None
-    }
+def described_again(state: State, reply: Reserved, found: Found) -> Reserved:
+    """A reservation that is handed back, with its submissions; only those that were purged are left out."""
+    known: dict[int, Described] = {}
+    for id in {span[0] for span in reply.spans}:
+        run = state.runs.get(id) or state.recent_ends.get(id)
+        if run is not None:
+            known[id] = run.described
+        elif id in found.runs:
+            known[id] = decode_described(found.runs[id].body)
     return msgspec.structs.replace(reply, runs=known)

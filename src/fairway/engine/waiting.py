@@ -15,7 +15,7 @@ from fairway.engine.lookups import Found
 from fairway.engine.named import reserve_named
 from fairway.engine.reserving import NOTHING, pick, reserved, strategy_of
 from fairway.engine.state import State, Waiter, Watcher
-from fairway.engine.views import find, submission_of
+from fairway.engine.views import described_again, find, submission_of
 from fairway.errors import FairwayError, TooLarge
 from fairway.limits import WAITERS_MAX
 
@@ -39,11 +39,17 @@ def _arm(state: State, who: Waiter | Watcher, until: float) -> None:
     state.waiting += 1
     state.timeout_ticket += 1
     who.ticket = state.timeout_ticket
-    who.draft.waits = who
+    join(who, who.drafts.pop())
     heappush(state.timeouts, (until, who.ticket, who))
     if len(state.timeouts) > 4 * state.waiting + 1024:  # waits that were served long before their time
-        state.timeouts = [entry for entry in state.timeouts if not entry[2].draft.answered]
+        state.timeouts = [entry for entry in state.timeouts if entry[2].drafts]
         heapify(state.timeouts)
+
+
+def join(who: Waiter | Watcher, draft: Draft) -> None:
+    """One more draft that gets the answer of this wait."""
+    draft.waits = who
+    who.drafts.append(draft)
 
 
 def serve(state: State) -> None:
@@ -67,7 +73,8 @@ def serve(state: State) -> None:
 
 def _try(state: State, waiter: Waiter) -> Reserved | None:
     if waiter.command.consumer:
-        return reserve_named(state, waiter.command)
+        reply = reserve_named(state, waiter.command)
+        return None if reply is None else described_again(state, reply, Found())
     hold = pick(state, waiter.command)
     return None if hold is None else reserved(state, hold)
 
@@ -76,23 +83,23 @@ def finish(
     state: State, waiter: Waiter, reply: Reserved = NOTHING, error: FairwayError | None = None
 ) -> None:
     """Answer a waiter and those who asked the same again."""
-    client = state.clients.get(waiter.client)
-    twins = client.pending.pop(waiter.number, []) if client is not None and waiter.number else []
     if error is None and reply.spans:
         record_outcome(state, waiter.client, waiter.number, reply)
-    leave(state, waiter)
-    for draft in (waiter.draft, *twins):
-        if not draft.answered:
-            if error is not None:
-                refuse(state, draft, error)
-            else:
-                answer(state, draft, reply)
+    for draft in leave(state, waiter):
+        if error is not None:
+            refuse(state, draft, error)
+        else:
+            answer(state, draft, reply)
 
 
-def leave(state: State, who: Waiter | Watcher) -> None:
-    """No longer wait."""
+def leave(state: State, who: Waiter | Watcher) -> list[Draft]:
+    """No longer wait; gives the drafts that wait for an answer."""
     state.waiting -= 1
+    drafts, who.drafts = who.drafts, []
     if isinstance(who, Waiter):
+        client = state.clients.get(who.client)
+        if client is not None:
+            client.pending.pop(who.number, None)
         queue = state.waiters[who.strategy]
         del queue[who.ticket]
         if not queue:
@@ -102,34 +109,36 @@ def leave(state: State, who: Waiter | Watcher) -> None:
         del watchers[who.ticket]
         if not watchers:
             del state.watchers[who.id]
+    return drafts
 
 
 def time_out(state: State) -> None:
     """Answer the waits whose time is over: no work, or the submission as it is."""
     while state.timeouts and state.timeouts[0][0] <= state.now:
         who = heappop(state.timeouts)[2]
-        if who.draft.answered:
+        if not who.drafts:
             continue
         if isinstance(who, Waiter):
             finish(state, who)
         else:
-            leave(state, who)
-            answer(state, who.draft, submission_of(find(state, who.id, Found())))
+            now_it_is = submission_of(find(state, who.id, Found()))
+            for draft in leave(state, who):
+                answer(state, draft, now_it_is)
 
 
 def abandon(state: State, draft: Draft) -> None:
-    """The caller of a waiting draft is gone."""
+    """The caller of a waiting draft is gone; those who asked the same again go on waiting."""
     who = draft.waits
     if not draft.answered and isinstance(who, Waiter | Watcher):
         draft.answered = True
-        if isinstance(who, Waiter):
-            client = state.clients.get(who.client)
-            if client is not None:
-                client.pending.pop(who.number, None)
-        leave(state, who)
+        who.drafts.remove(draft)
+        if not who.drafts:
+            leave(state, who)
 
 
 def open_drafts(state: State) -> list[Draft]:
     """Every draft that waits."""
-    waiting = [waiter.draft for queue in state.waiters.values() for waiter in queue.values()]
-    return waiting + [watcher.draft for watchers in state.watchers.values() for watcher in watchers.values()]
+    waiters = [draft for queue in state.waiters.values() for who in queue.values() for draft in who.drafts]
+    return waiters + [
+        draft for some in state.watchers.values() for who in some.values() for draft in who.drafts
+    ]

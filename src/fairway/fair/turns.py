@@ -23,7 +23,7 @@ class Turns:
     `era` rises when all turns were lowered together, so that an order knows that its keys are void.
     """
 
-    __slots__ = ("_due", "_heap", "_idle", "era", "moved", "rest", "turn", "v", "weight")
+    __slots__ = ("_due", "_early", "_heap", "_idle", "era", "moved", "rest", "turn", "v", "weight")
 
     def __init__(self, weight: dict[str, int]) -> None:
         self.v = 0
@@ -36,6 +36,7 @@ class Turns:
         # One valid entry per tenant: (the V at which it may be forgotten, tenant); `_due` says which it is.
         self._heap: list[tuple[int, str]] = []
         self._due: dict[str, int] = {}
+        self._early: list[str] = []  # forgotten by a new weight; the next forget_due names them
 
     @classmethod
     def restore(cls, weight: dict[str, int], v: int, rows: Iterable[tuple[str, int, int]]) -> Turns:
@@ -81,6 +82,7 @@ class Turns:
         if tenant in self._idle and self._forgettable(tenant, old_w):
             # Scaling could round it to one unit above a newcomer's turn; forgetting now keeps both the same.
             self.forget(tenant)
+            self._early.append(tenant)
             return
         turn = self.turn.get(tenant)
         if turn is None:
@@ -117,7 +119,8 @@ class Turns:
 
     def forget_due(self) -> list[str]:
         """Forget every idle tenant that may be forgotten; gives their names."""
-        heap, gone = self._heap, list[str]()
+        heap, gone = self._heap, [tenant for tenant in self._early if tenant not in self.turn]
+        self._early.clear()
         while heap and heap[0][0] <= self.v:
             due, tenant = heappop(heap)
             if self._due.get(tenant) != due:

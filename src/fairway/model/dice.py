@@ -6,12 +6,15 @@ Guards: one seed gives one history; nothing here reads entropy.
 from __future__ import annotations
 
 _MASK = (1 << 64) - 1
+_A = 0xBF58476D1CE4E5B9  # splitmix64's constants
+_B = 0x94D049BB133111EB
+_ODD = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
 
 
 def mix(x: int) -> int:
     """A 64-bit number that looks unrelated to `x` (splitmix64's finaliser)."""
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    x = ((x ^ (x >> 30)) * _A) & _MASK
+    x = ((x ^ (x >> 27)) * _B) & _MASK
     return x ^ (x >> 31)
 
 
@@ -24,7 +27,7 @@ class Dice:
         self._state = seed & _MASK
 
     def bits64(self) -> int:
-        self._state = (self._state + 0x9E3779B97F4A7C15) & _MASK
+        self._state = (self._state + _ODD) & _MASK
         return mix(self._state)
 
     def below(self, n: int) -> int:
@@ -36,39 +39,65 @@ class Dice:
                 return x % n
 
 
+_DECK_MAX = 32  # smaller decks are shuffled card by card: a network over so few bits would not be uniform
+
+
 class Shuffle:
     """A seeded permutation of range(n) with its inverse, in constant memory.
 
     Guards: `at` and `place` are inverse to each other for every n and seed.
-    A four-round Feistel network over the next power of four; what falls outside [0, n) is walked on.
+    A six-round Feistel network over the next power of four; what falls outside [0, n) is walked on.
     """
 
-    __slots__ = ("_half", "_keys", "_low", "n")
+    __slots__ = ("_deck", "_half", "_keys", "_low", "n")
 
     def __init__(self, n: int, seed: int) -> None:
         self.n = n
-        self._half = max(1, (max(1, n - 1).bit_length() + 1) // 2)
+        self._deck = _shuffled(n, seed) if n <= _DECK_MAX else b""
+        self._half = (max(1, n - 1).bit_length() + 1) // 2
         self._low = (1 << self._half) - 1
-        self._keys = tuple(mix((seed + r * 0x9E3779B97F4A7C15) & _MASK) for r in range(4))
+        key = mix(seed)
+        self._keys = (
+            key,
+            key * _A & _MASK,
+            key * _B & _MASK,
+            key * _ODD & _MASK,
+            key >> 7 ^ _A,
+            key >> 13 ^ _B,
+        )
 
     def at(self, place: int) -> int:
         """The element that stands at `place`."""
-        x = place
+        if self._deck:
+            return self._deck[place]
+        x, half, low = place, self._half, self._low
         while True:
-            left, right = x >> self._half, x & self._low
-            for key in self._keys:
-                left, right = right, left ^ (mix(right ^ key) & self._low)
-            x = (left << self._half) | right
+            left, right = x >> half, x & low
+            for key in self._keys:  # the round function is written out twice: a call would cost more than it
+                f = (right ^ key) * _A & _MASK
+                left, right = right, left ^ ((f ^ f >> 32) * _B >> 37 & low)
+            x = left << half | right
             if x < self.n:
                 return x
 
     def place(self, element: int) -> int:
         """Where `element` stands."""
-        x = element
+        if self._deck:
+            return self._deck.index(element)
+        x, half, low = element, self._half, self._low
         while True:
-            left, right = x >> self._half, x & self._low
+            left, right = x >> half, x & low
             for key in reversed(self._keys):
-                left, right = right ^ (mix(left ^ key) & self._low), left
-            x = (left << self._half) | right
+                f = (left ^ key) * _A & _MASK
+                left, right = right ^ ((f ^ f >> 32) * _B >> 37 & low), left
+            x = left << half | right
             if x < self.n:
                 return x
+
+
+def _shuffled(n: int, seed: int) -> bytes:
+    dice, deck = Dice(mix(seed)), bytearray(range(n))
+    for i in range(n - 1, 0, -1):
+        j = dice.below(i + 1)
+        deck[i], deck[j] = deck[j], deck[i]
+    return bytes(deck)

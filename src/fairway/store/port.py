@@ -22,13 +22,17 @@ class Store(Protocol):
     def commit(self, group: Group) -> None:
         """Store a group whole or not at all.
 
+        Inside a group: rows; then the moves and ends of each run in the only order they can have happened in;
+        keys after purge_keys and puts after drops; purges last. A purge skips what is active.
+
         Raises Fenced if the range id is not the stored one or the number is not the last + 1;
-        StoreFull or another StoreFailed if it certainly was not stored; GroupUnknown if that cannot be told.
+        StoreFull or another StoreFailed if it certainly was not stored (a group that does not fit what is
+        stored is one such); GroupUnknown if that cannot be told.
         """
         ...
 
     def settle(self, group: Group) -> bool:
-        """After GroupUnknown: True if the group is stored, False if it is not and never will be.
+        """After GroupUnknown: True if the group is stored, False if it is not and never will be; or Fenced.
 
         Before it says False the group's number is burnt by an empty group, so the next number is `number + 1`.
         """

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from copy import copy
 from enum import Enum
+from typing import Any
 
 from fairway.errors import BadArgument, Fenced, StoreFailed
 from fairway.limits import QUEUES_PER_FILE_MAX
@@ -134,5 +135,9 @@ def _kept(group: Group) -> Group:
 def _copied(state: State) -> State:
     twin = State(state.queue)
     for name, value in vars(state).items():
-        setattr(twin, name, dict(value) if isinstance(value, dict) else value)
+        setattr(twin, name, _own(value))
     return twin
+
+
+def _own(value: Any) -> Any:
+    return {key: _own(inner) for key, inner in value.items()} if isinstance(value, dict) else value

@@ -13,8 +13,6 @@ from fairway.model.ids import queue_of
 from fairway.model.stored import End, Group, KeyRow, Kind, Move, Row
 from fairway.store.lives import folded, misfit
 
-ObjectPlace = tuple[Kind, str | int, int]
-
 
 class State:
     """One queue: plain dicts, nothing derived."""
@@ -29,8 +27,8 @@ class State:
         self.passes: dict[int, int] = {}  # of every run; a Row keeps the pass it was stored with
         self.ends: dict[int, End] = {}
         self.keys: dict[tuple[str, str], KeyRow] = {}
-        self.results: dict[tuple[int, int, int], bytes] = {}  # (id, first, group number)
-        self.objects: dict[ObjectPlace, bytes] = {}
+        self.results: dict[int, dict[tuple[int, int], bytes]] = {}  # by id, then (first, group number)
+        self.objects: dict[tuple[Kind, str | int], dict[int, bytes]] = {}  # by key, then part
         self.journal: dict[int, bytes] = {}
         self.events: dict[int, tuple[float, bytes]] = {}
 
@@ -86,10 +84,15 @@ class State:
             if place in self.keys and self.keys[place].expires > 0:
                 del self.keys[place]
         self.keys.update({(key.tenant, key.key): key for key in group.keys})
-        self.results.update({(page.id, page.first, group.number): page.body for page in group.results})
+        for page in group.results:
+            self.results.setdefault(page.id, {})[page.first, group.number] = page.body
         for drop in group.drops:
-            self.objects.pop((drop.kind, drop.key, drop.part), None)
-        self.objects.update({(put.kind, put.key, put.part): put.body for put in group.puts})
+            parts = self.objects.get((drop.kind, drop.key), {})
+            parts.pop(drop.part, None)
+            if not parts:  # else every lease record ever dropped would leave an empty shell
+                self.objects.pop((drop.kind, drop.key), None)
+        for put in group.puts:
+            self.objects.setdefault((put.kind, put.key), {})[put.part] = put.body
 
     def _logs(self, group: Group) -> None:
         """The journal and the events, and what leaves them."""
@@ -105,11 +108,9 @@ class State:
 
     def _purge(self, wanted: list[int]) -> None:
         """Ended runs leave with all that is theirs; an id that is active, or not there, is passed over."""
-        gone = {id for id in wanted if id in self.ends}
-        if not gone:
-            return
-        for id in gone:
-            del self.rows[id], self.passes[id], self.ends[id]
-        self.results = {place: body for place, body in self.results.items() if place[0] not in gone}
-        objects = {(kind, id) for kind in (Kind.PROGRESS, Kind.PAGE) for id in gone}
-        self.objects = {place: body for place, body in self.objects.items() if place[:2] not in objects}
+        for id in wanted:
+            if id in self.ends:
+                del self.rows[id], self.passes[id], self.ends[id]
+                self.results.pop(id, None)
+                self.objects.pop((Kind.PROGRESS, id), None)
+                self.objects.pop((Kind.PAGE, id), None)

@@ -65,7 +65,7 @@ class MemoryStore:
     def objects(self, kind: Kind) -> Iterator[tuple[str | int, int, bytes]]:
         with self._shelf.lock:
             held = self._state().objects.items()
-            found = [(key, part, body) for (its, key, part), body in held if its == kind]
+            found = [(key, *one) for (its, key), parts in held if its == kind for one in parts.items()]
         return iter(sorted(found, key=lambda object: (isinstance(object[0], str), object[0], object[1])))
 
     def journal(self) -> Iterator[tuple[int, bytes]]:
@@ -103,7 +103,7 @@ class MemoryStore:
             return [_stored(state, id) for id in found[:limit]]
 
     def object(self, kind: Kind, key: str | int, part: int) -> bytes | None:
-        return self._state().objects.get((kind, key, part))
+        return self._state().objects.get((kind, key), {}).get(part)
 
     def pages(self, wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], bytes]:
         with self._shelf.lock:
@@ -113,8 +113,8 @@ class MemoryStore:
 
     def results(self, id: int, first_min: int, limit: int) -> list[ResultPage]:
         with self._shelf.lock:
-            found = sorted(item for item in self._state().results.items() if item[0][0] == id)
-        return [ResultPage(id, first, body) for (_, first, _), body in found if first >= first_min][:limit]
+            found = sorted(self._state().results.get(id, {}).items())
+        return [ResultPage(id, first, body) for (first, _), body in found if first >= first_min][:limit]
 
     def key(self, tenant: str, key: str) -> KeyRow | None:
         return self._state().keys.get((tenant, key))
@@ -136,7 +136,7 @@ class MemoryStore:
             total = sum(len(row.body) + sum(map(len, row.pages)) for row in state.rows.values())
             total += sum(len(end.body) for end in state.ends.values())
             total += sum(len(body) for _, body in state.events.values())
-            bodies = (state.results, state.objects, state.journal)
+            bodies = (*state.results.values(), *state.objects.values(), state.journal)
             return total + sum(sum(map(len, part.values())) for part in bodies)
 
     def checkpoint(self) -> bool:

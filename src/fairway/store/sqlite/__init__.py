@@ -1,5 +1,3 @@
 """The store in one SQLite file, for one machine."""
 
-from fairway.store.sqlite.store import SqliteStore
-
-__all__ = ["SqliteStore"]
+from fairway.store.sqlite.store import SqliteStore as SqliteStore

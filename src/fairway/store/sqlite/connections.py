@@ -8,23 +8,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import apsw
 
 from fairway.errors import Closed
+from fairway.limits import BUSY_MILLISECONDS_MAX, IDLE_READERS_MAX, READER_CACHE_KIB
 from fairway.store.sqlite.translate import translate, translate_commit
-
-BUSY_MILLISECONDS: Final = 10_000  # another owner's transaction takes milliseconds, its checkpoint a second
-WRITER_CACHE_KIB: Final = 64 * 1024  # the upper pages of every tree, and the leaves that are being filled
-READER_CACHE_KIB: Final = 8 * 1024  # readers come back for other rows; the kernel caches the file anyway
-IDLE_READERS_MAX: Final = 4  # more connections than this are closed after use
 
 
 def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
     """A connection that may write; the file exists already."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
-    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    connection.set_busy_timeout(BUSY_MILLISECONDS_MAX)
     connection.pragma("cache_size", -cache_kib)
     connection.wal_autocheckpoint(0)
     return connection

@@ -23,7 +23,8 @@ from fairway.errors import (
     StoreFailed,
     StoreFull,
 )
-from fairway.store.sqlite.connections import WRITER_CACHE_KIB, connect, set_sync, transaction
+from fairway.limits import WRITER_CACHE_KIB
+from fairway.store.sqlite.connections import connect, set_sync, transaction
 from fairway.store.sqlite.translate import translate
 
 APPLICATION_ID: Final = 0x46574159  # "FWAY"

@@ -56,9 +56,9 @@ SELECT r.id, r.pass, r.tenant, r.body, e.state, e.body
 FROM ends e CROSS JOIN runs r ON r.id = e.id
 WHERE e.queue = ?1 AND e.failed > 0 AND e.id > ?2 ORDER BY e.id LIMIT ?3;
 
--- name: inline_page
--- The first payload page of a run, if it lives inside it.
-SELECT id, page FROM runs WHERE id = ? AND page IS NOT NULL;
+-- name: inline_pages
+-- The first payload page of each run of a JSON list, if it lives inside it.
+SELECT id, page FROM runs WHERE id IN (SELECT value FROM json_each(?1)) AND page IS NOT NULL;
 
 -- name: page
 -- A payload page outside its run.

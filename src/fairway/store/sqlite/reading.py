@@ -15,7 +15,7 @@ from fairway.model.ids import queue_of
 from fairway.model.stored import KeyRow, Kind, ResultPage, StoredRun
 from fairway.store.sqlite.connections import Readers, rows
 from fairway.store.sqlite.statements import load
-from fairway.store.sqlite.writing import places
+from fairway.store.sqlite.writing import json_list, places
 
 _SQL: Final = load("read.sql")
 _unpack = msgspec.msgpack.Decoder().decode
@@ -71,9 +71,8 @@ class Reading:
         own = [(id, page) for id, page in wanted if queue_of(id) == self._queue]
         found: dict[tuple[int, int], bytes] = {}
         with self._readers.borrow() as connection:
-            inside: Iterable[Any] = connection.executemany(
-                _SQL["inline_page"], [(id,) for id, page in own if page == 0]
-            )
+            first = json_list([id for id, page in own if page == 0])
+            inside = rows(connection, _SQL["inline_pages"], (first,))
             found.update({(id, 0): body for id, body in inside})
             outside: Iterable[Any] = connection.executemany(
                 _SQL["page"], [place for place in own if place not in found]

@@ -13,16 +13,15 @@ from typing import Final
 import apsw
 
 from fairway.errors import BadArgument, Closed, FairwayError, Fenced, GroupUnknown, StoreFailed
-from fairway.limits import QUEUE_NAME_BYTES_MAX, QUEUES_PER_FILE_MAX
+from fairway.limits import QUEUE_NAME_BYTES_MAX, QUEUES_PER_FILE_MAX, WAL_BYTES_MAX, WRITER_CACHE_KIB
 from fairway.model.stored import Group, Meta
-from fairway.store.sqlite.connections import WRITER_CACHE_KIB, Readers, connect, rows, set_sync, transaction
+from fairway.store.sqlite.connections import Readers, connect, rows, set_sync, transaction
 from fairway.store.sqlite.opening import open_file
 from fairway.store.sqlite.reading import Reading
 from fairway.store.sqlite.statements import load, steps
 from fairway.store.sqlite.translate import breaks_connection, translate
 from fairway.store.sqlite.writing import apply
 
-WAL_BYTES_MAX: Final = 64 * 1024 * 1024  # then the writer checkpoints itself; a longer log slows reads
 
 _SQL: Final = load("write.sql")
 

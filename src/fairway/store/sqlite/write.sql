@@ -58,7 +58,7 @@ INSERT INTO ends (queue, id, tenant, state, at, failed, body)
 SELECT ?1, ?2, tenant, ?3, ?4, ?5, ?6 FROM runs WHERE id = ?2;
 
 -- name: delete_end
--- A run is no longer ended: it lives again, or it leaves for good.
+-- A run is no longer ended: it lives again.
 DELETE FROM ends WHERE queue = ? AND id = ?;
 
 -- name: move_run
@@ -104,27 +104,32 @@ INSERT INTO events (place, queue, time, body) VALUES (?, ?, ?, ?);
 -- Event batches from before a time.
 DELETE FROM events WHERE queue = ? AND time < ?;
 
--- name: ended_metadata
--- Whether a run has ended, and the metadata whose lookup rows go with it.
-SELECT r.id, r.metadata FROM runs r WHERE r.id = ?2
-AND EXISTS (SELECT 1 FROM ends e WHERE e.queue = ?1 AND e.id = ?2);
+-- name: ended_among
+-- Which runs of a JSON list have ended, and the metadata whose lookup rows go with them.
+SELECT r.id, r.metadata FROM json_each(?2) w
+CROSS JOIN ends e INDEXED BY ends_by_id ON e.queue = ?1 AND e.id = w.value
+CROSS JOIN runs r ON r.id = w.value;
 
--- name: delete_run
--- A run that leaves for good.
-DELETE FROM runs WHERE id = ?;
+-- name: delete_ends
+-- The ends of a JSON list of runs that leave for good.
+DELETE FROM ends WHERE queue = ?1 AND id IN (SELECT value FROM json_each(?2));
+
+-- name: delete_runs
+-- The runs themselves.
+DELETE FROM runs WHERE id IN (SELECT value FROM json_each(?1));
 
 -- name: delete_pages
--- Its payload pages.
-DELETE FROM pages WHERE id = ?;
+-- Their payload pages.
+DELETE FROM pages WHERE id IN (SELECT value FROM json_each(?1));
 
 -- name: delete_results
--- Its results.
-DELETE FROM results WHERE id = ?;
+-- Their results.
+DELETE FROM results WHERE id IN (SELECT value FROM json_each(?1));
 
 -- name: delete_run_objects
--- Its small objects of one kind.
-DELETE FROM objects WHERE queue = ? AND kind = ? AND key = ?;
+-- Their small objects of one kind.
+DELETE FROM objects WHERE queue = ?1 AND kind = ?2 AND key IN (SELECT value FROM json_each(?3));
 
 -- name: delete_metadata
--- One of its lookup rows.
+-- One lookup row of such a run.
 DELETE FROM metadata WHERE queue = ? AND key = ? AND value = ? AND id = ?;

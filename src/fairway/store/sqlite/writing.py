@@ -14,23 +14,29 @@ import apsw
 import msgspec
 
 from fairway.errors import Fenced
+from fairway.limits import INLINE_PAGE_BYTES_MAX
 from fairway.model.ids import queue_of
 from fairway.model.stored import End, Group, Kind, Move, Row
 from fairway.store.lives import folded, misfit
 from fairway.store.sqlite.connections import rows
 from fairway.store.sqlite.statements import load
 
-INLINE_PAGE_BYTES_MAX: Final = 1024  # a message is one row; larger ones would spread the runs thin
 PLACE_BITS: Final = 48  # group numbers below 2^48 under ten bits of queue number
 
 _SQL: Final = load("write.sql")
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
+_json = msgspec.json.Encoder().encode
 
 
 def places(queue: int) -> tuple[int, int]:
     """The first place of a queue in journal and events, and the first of the next queue."""
     return queue << PLACE_BITS, (queue + 1) << PLACE_BITS
+
+
+def json_list(ids: Sequence[int]) -> str:
+    """Ids for a statement that works on many at once: one step in C instead of one per id."""
+    return _json(ids).decode()
 
 
 def apply(connection: apsw.Connection, queue: int, group: Group) -> None:
@@ -145,16 +151,13 @@ def _logs(connection: apsw.Connection, queue: int, group: Group) -> None:
 
 def _purge(connection: apsw.Connection, queue: int, wanted: Sequence[int]) -> None:
     """Ended runs leave with all that is theirs; an id that is active, or not there, is passed over."""
-    found: list[Any] = connection.executemany(
-        _SQL["ended_metadata"], [(queue, id) for id in wanted]
-    ).fetchall()
-    ids = [(id,) for id, _ in found]
-    in_queue = [(queue, id) for id, _ in found]
+    found = rows(connection, _SQL["ended_among"], (queue, json_list(wanted)))
+    gone = json_list([id for id, _ in found])
     held = [(id, _unpack(packed)) for id, packed in found if packed]
     pairs = [(queue, key, value, id) for id, metadata in held for key, value in metadata.items()]
     connection.executemany(_SQL["delete_metadata"], pairs)
-    connection.executemany(_SQL["delete_end"], in_queue)
-    for name in ("delete_run", "delete_pages", "delete_results"):
-        connection.executemany(_SQL[name], ids)
-    kinds = [(queue, kind, id) for (id,) in ids for kind in (Kind.PROGRESS, Kind.PAGE)]
-    connection.executemany(_SQL["delete_run_objects"], kinds)
+    connection.execute(_SQL["delete_ends"], (queue, gone))
+    for name in ("delete_runs", "delete_pages", "delete_results"):
+        connection.execute(_SQL[name], (gone,))
+    for kind in (Kind.PROGRESS, Kind.PAGE):
+        connection.execute(_SQL["delete_run_objects"], (queue, kind, gone))

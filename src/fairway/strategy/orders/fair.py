@@ -105,8 +105,7 @@ class FairOrder(Generic[R]):
             else:
                 del flows[tenant]
                 heappop(top)
-        if turns.rebase_due():
-            self._rekey()
+        turns.rebase_due()  # the next take sees the new era
         return k - left
 
     def reweighed(self, tenant: str) -> None:

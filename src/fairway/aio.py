@@ -1,0 +1,54 @@
+"""Fairway for event loops: `fairway.open` with `await`.
+
+Guards: a waiting call is a future, not a thread, so ten thousand of them are cheap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Generator
+from typing import Any
+
+from fairway.face.queue import AsyncQueue
+from fairway.face.verbs import Verbs
+from fairway.runtime.looping import LoopPort
+from fairway.runtime.objects import ObstoreObjects
+from fairway.runtime.opening import enter, writer
+
+__all__ = ["AsyncQueue", "open"]
+
+
+class _Opening:
+    """A queue that is being opened: `async with` it, or await it."""
+
+    def __init__(self, url: str | os.PathLike[str], queue: str, create: bool, forget_leases: bool) -> None:
+        self._url = url
+        self._queue = queue
+        self._create = create
+        self._forget_leases = forget_leases
+        self._opened: AsyncQueue | None = None
+
+    async def _open(self) -> AsyncQueue:
+        host, let_go = await asyncio.to_thread(
+            enter, self._url, self._queue, create=self._create, forget_leases=self._forget_leases
+        )
+        return AsyncQueue(host.name, Verbs(ObstoreObjects(), writer, None), LoopPort(host, let_go))
+
+    def __await__(self) -> Generator[Any, None, AsyncQueue]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncQueue:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+
+def open(
+    url: str | os.PathLike[str], queue: str = "default", *, create: bool = True, forget_leases: bool = False
+) -> _Opening:
+    """Open a queue for the running event loop: `async with fairway.aio.open("work.db") as q:`."""
+    return _Opening(url, queue, create, forget_leases)

@@ -1,0 +1,61 @@
+"""Placing: the level of a run, and the room there is for levels.
+
+Guards: a run is placed above A and at most at PASS_MAX; a call that needs more is refused before it has any effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairway import limits
+from fairway.engine.backlog import appear
+from fairway.engine.state import State
+from fairway.engine.tenant import Tenant
+from fairway.errors import TooLarge
+from fairway.fair.levels import after
+from fairway.fair.weights import W_DEFAULT, W_MIN, U
+
+Wanted = tuple[str, int, int]
+"""(tenant, chunks, weight in thousandths or 0 for its present one) of a run that is to be placed."""
+
+
+def place(state: State, tenant: Tenant, id: int, chunks: int, floor: int) -> int:
+    """The pass of a run that enters the backlog, at `floor` or above; call `check_room` first."""
+    name, plain = tenant.name, state.tables.plain
+    had = appear(state, tenant, chunks)
+    turn, rest = plain.turn.get(name, plain.v), plain.rest.get(name, 0)
+    pass_ = state.forecast.place(name, chunks, turn, rest, had, floor)
+    plain.moved.add(name)  # its forecast moved
+    state.top = max(state.top, pass_)
+    assert (pass_, id) > state.acked.ack
+    state.acked.placed((pass_, id))
+    return pass_
+
+
+def check_room(state: State, wanted: Iterable[Wanted], floor: int) -> None:
+    """Refuse the whole call if a level could pass PASS_MAX; never too late, and at most some strides too early."""
+    wanted = list(wanted)
+    chunks = sum(chunks for _, chunks, _ in wanted) + limits.CHUNKS_MAX  # and those of the run placed last
+    if max(state.top, floor) + state.tables.plain.v + (chunks + 2) * (U // W_MIN + 1) < limits.PASS_MAX:
+        return  # the usual case: far away whatever the weights are
+    lowest: dict[str, int] = {}
+    for name, _, weight in wanted:
+        w = state.tables.weight.get(name, W_DEFAULT)
+        lowest[name] = min(lowest.get(name, w), w, weight or w)
+    ahead: dict[str, tuple[int, int]] = {}
+    for name, chunks, _ in wanted:
+        at = ahead.get(name) or _first(state, name, lowest[name], floor)
+        if at[0] > limits.PASS_MAX:
+            raise TooLarge(
+                f"tenant {name!r} has more chunks waiting than its weight allows to place;"
+                " let some of them be served, or give it a higher weight",
+                tenant=name,
+            )
+        ahead[name] = after(*at, chunks, lowest[name])
+
+
+def _first(state: State, name: str, w: int, floor: int) -> tuple[int, int]:
+    """The highest (pass, rest) that the tenant's next run could have."""
+    plain, last = state.tables.plain, state.forecast.last(name)
+    behind = after(*last, w)[0] + 1 if last is not None else 0
+    return max(behind, plain.turn.get(name, 0) + 1, plain.v + U // w + 1, floor), 0

@@ -1,0 +1,117 @@
+"""Leases as they reach a worker: a reservation with its payloads read and checked.
+
+Guards: a payload that is handed out is byte for byte what was submitted; a damaged one fails its chunk.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+import msgspec
+
+from fairway.engine.commands import Fail, LeasedSpan, Part, Reserved, Settled
+from fairway.errors import NotFound, PayloadCorrupt
+from fairway.face.reads import Describe, ReadPages
+from fairway.face.receipts import spread
+from fairway.face.steps import Ask, Steps
+from fairway.model.lease import Lease
+from fairway.model.page import payloads_of
+
+Fetch = Callable[[str], bytes]
+_Pages = dict[tuple[int, int], list[bytes]]
+
+
+def leases_of(reserved: Reserved, fetch: Fetch | None) -> Steps[list[Lease]]:
+    """The leases of a reservation; `fetch` reads an object when a worker looks at a payload by reference."""
+    if not reserved.runs.keys() >= {span[0] for span in reserved.spans}:
+        reserved = yield from _with_ended(reserved)
+    wanted = _wanted(reserved)
+    if not wanted:
+        return _leases(reserved, {}, fetch)[0]
+    raw: dict[tuple[int, int], bytes] = yield Ask(ReadPages(wanted))
+    leases, damaged = _leases(reserved, _opened(raw), fetch)
+    if damaged:
+        yield from _fail(reserved, damaged, bool(leases))
+    return leases
+
+
+def _with_ended(reserved: Reserved) -> Steps[Reserved]:
+    """A named reservation that is handed back has finished chunks too; those of purged submissions leave it."""
+    runs = dict(reserved.runs)
+    for submission in {span[0] for span in reserved.spans} - runs.keys():
+        try:
+            runs[submission] = yield Ask(Describe(submission))
+        except NotFound:
+            continue
+    spans = [span for span in reserved.spans if span[0] in runs]
+    return msgspec.structs.replace(reserved, runs=runs, spans=spans)
+
+
+def _wanted(reserved: Reserved) -> list[tuple[int, int]]:
+    """The payload pages that hold the reserved chunks."""
+    runs = reserved.runs
+    found: dict[tuple[int, int], None] = {}
+    for submission, start, count, _ in reserved.spans:
+        starts = runs[submission].page_starts
+        if not starts:
+            continue
+        if len(starts) == 1:
+            found[submission, 0] = None
+        else:
+            first = bisect_right(starts, start) - 1
+            last = bisect_right(starts, start + count - 1, first) - 1
+            for page in range(first, last + 1):
+                found[submission, page] = None
+    return list(found)
+
+
+def _opened(raw: dict[tuple[int, int], bytes]) -> _Pages:
+    pages: _Pages = {}
+    for where, page in raw.items():
+        try:
+            pages[where] = payloads_of(page)
+        except PayloadCorrupt:
+            continue  # the chunks in it are found missing when their leases are made
+    return pages
+
+
+def _leases(reserved: Reserved, pages: _Pages, fetch: Fetch | None) -> tuple[list[Lease], list[LeasedSpan]]:
+    leases: list[Lease] = []
+    damaged: list[LeasedSpan] = []
+    epoch, reservation, seal, deadline = reserved.epoch, reserved.count, reserved.seal, reserved.deadline
+    for submission, start, count, attempt in reserved.spans:
+        described = reserved.runs[submission]
+        starts = described.page_starts
+        if not starts:
+            for index in range(start, start + count):
+                leases.append(
+                    Lease(
+                        submission, index, attempt, deadline, epoch, reservation, seal, described, None, fetch
+                    )
+                )
+            continue
+        for index in range(start, start + count):
+            number = bisect_right(starts, index) - 1 if len(starts) > 1 else 0
+            page = pages.get((submission, number))
+            if page is None or index - starts[number] >= len(page):
+                damaged.append((submission, index, 1, attempt))
+                continue
+            data = page[index - starts[number]]
+            leases.append(
+                Lease(submission, index, attempt, deadline, epoch, reservation, seal, described, data)
+            )
+    return leases, damaged
+
+
+def _fail(reserved: Reserved, damaged: list[LeasedSpan], others: bool) -> Steps[None]:
+    """Damaged chunks count an attempt and die as others that cannot be processed; their neighbours go on."""
+    spans = [(submission, index, count) for submission, index, count, _ in damaged]
+    submission, index, _, _ = damaged[0]
+    where = f"the payload of chunk {index} of submission {submission}"
+    error = f"{where} is missing or does not match its checksum; the chunk was not handed out"
+    part = Part(reserved.epoch, reserved.count, reserved.seal, spans)
+    settled: Settled = yield Ask(Fail([part], error=error))
+    # A submission that ended and was purged since has no payloads either; that is no damage.
+    if not others and any(outcome in ("retrying", "dead") for outcome in spread(settled.outcomes)):
+        raise PayloadCorrupt(error, submission=submission, index=index)

@@ -1,0 +1,145 @@
+"""The store thread: stores one group while the next fills, does what is due, rebuilds the engine after a failure.
+
+Guards: one group is stored at a time, in order; an error here never vanishes: every caller gets it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+
+from fairway.engine.closing import Closing
+from fairway.engine.engine import Engine
+from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown, StoreFailed
+from fairway.model.stored import Group
+from fairway.runtime.bell import Bell
+from fairway.runtime.host import Host
+from fairway.runtime.pending import ours
+from fairway.store.port import Store
+
+_SETTLE_SECONDS = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0)  # pauses between tries to learn what became of a group
+_SPIN_SECONDS = 0.001  # something due that does not go away must not keep a core busy
+
+
+class Committer:
+    """Runs a host's store thread."""
+
+    def __init__(
+        self,
+        host: Host,
+        store: Store,
+        bell: Bell,
+        load: Callable[[], Engine],
+        after_commit: Callable[[], None],
+    ) -> None:
+        self._host = host
+        self._store = store
+        self._bell = bell
+        self._load = load
+        self._after_commit = after_commit
+        self._thread = threading.Thread(target=self._run, name=f"fairway store {host.name}", daemon=True)
+
+    def start(self) -> None:
+        """Load the engine, in the caller's thread so that it gets the error, then start the thread."""
+        self._host.adopt(self._load())
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until the thread has stored what it had to and ended."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except BaseException as error:
+            self._host.stop(ours(error))
+
+    def _turn(self) -> bool:
+        host = self._host
+        self._execute_later()
+        with host.lock:
+            self._bell.heard()
+            host.sleeping_until = 0.0
+            closing, host.handed = host.handed, None
+            engine = host.usable()
+            if closing is None and engine is not None:
+                closing = host.next_group()
+            if closing is None and host.closed and not host.later:
+                host.fail_all(Closed())
+                return False
+            if not host.later:
+                host.sleeping_until = math.inf if engine is None else engine.next_due
+            life = host.life
+        if closing is not None:
+            self._commit(closing, life)
+        elif engine is None and host.wanted():
+            self._rebuild()
+        elif host.sleeping_until:
+            self._bell.wait(max(_SPIN_SECONDS, host.sleeping_until - host.clock.now()))
+        return True
+
+    def _execute_later(self) -> None:
+        """Calls that could not be executed by their callers."""
+        host = self._host
+        with host.lock:
+            if host.usable() is None:
+                return
+            later, host.later = host.later, []
+        for pending in later:
+            if pending.lost:
+                continue
+            try:
+                with host.lock:
+                    wanted = host.take(pending)
+                host.look(pending, wanted)
+            except FairwayError as error:
+                with host.lock:
+                    pending.leave(None, error)
+
+    # -- storing
+
+    def _commit(self, closing: Closing, life: int) -> None:
+        host = self._host
+        assert closing.group is not None
+        try:
+            self._store_group(closing.group)
+        except Fenced as error:
+            host.stop(error)
+            raise
+        except StoreFailed as error:
+            with host.lock:
+                host.abandon_engine(error)
+            return
+        with host.lock:
+            host.stored(closing, life)
+        self._after_commit()
+
+    def _store_group(self, group: Group) -> None:
+        try:
+            self._store.commit(group)
+        except GroupUnknown as unknown:
+            if not self._settled(group, unknown):
+                raise StoreFailed from unknown
+
+    def _settled(self, group: Group, unknown: GroupUnknown) -> bool:
+        for pause in _SETTLE_SECONDS:
+            time.sleep(pause)
+            try:
+                return self._store.settle(group)
+            except (StoreFailed, GroupUnknown) as error:
+                unknown.__cause__ = error
+        raise unknown
+
+    def _rebuild(self) -> None:
+        """A new engine from what is stored; if the store still fails, everybody hears of it and may try again."""
+        host = self._host
+        try:
+            engine = self._load()
+        except StoreFailed as error:
+            with host.lock:
+                host.fail_all(error)
+            return
+        host.adopt(engine)

@@ -1,0 +1,47 @@
+"""Request numbers: this process is one client of its own engine.
+
+Guards: a number is given once; `received` rises only over numbers whose answers have left.
+"""
+
+from __future__ import annotations
+
+from fairway.engine.commands import READS, Call, Command, Goodbye, Purge, Register, Reserve
+
+# A wait may last an hour, and its number would hold `received` back for as long; nobody repeats it here anyway.
+_UNNUMBERED = frozenset((*READS, Register, Goodbye, Purge))
+
+
+class Numbers:
+    """The client that this process is. Callers hold the host's lock."""
+
+    __slots__ = ("_early", "_last", "client", "received")
+
+    def __init__(self, client: int = 0) -> None:
+        self.client = client  # 0: not registered
+        self.received = 0
+        self._last = 0
+        self._early: set[int] = set()
+
+    @staticmethod
+    def needed(command: Command) -> bool:
+        """Whether the command goes with a number."""
+        if type(command) is Reserve:
+            return not command.wait_seconds
+        return type(command) not in _UNNUMBERED
+
+    def call(self, command: Command) -> Call:
+        """The command with the next number."""
+        self._last += 1
+        return Call(command, self.client, self._last, self.received)
+
+    def answered(self, call: Call) -> None:
+        """The answer has left, or the call will never be executed."""
+        if not call.number or call.client != self.client:
+            return
+        if call.number != self.received + 1:
+            self._early.add(call.number)
+            return
+        self.received = call.number
+        while self._early and self.received + 1 in self._early:
+            self.received += 1
+            self._early.discard(self.received)

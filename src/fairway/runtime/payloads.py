@@ -1,0 +1,51 @@
+"""Payload pages that were put lately, so that a reserve need not read them back.
+
+Guards: what is kept never exceeds its bound in bytes; a page never changes, so it is never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairway import limits
+from fairway.engine.commands import Accepted
+from fairway.model.submission import Offer
+
+_ENTRY_BYTES = 200  # about what a key and its places in the dict weigh
+
+Where = tuple[int, int]
+
+
+class Payloads:
+    """Pages by (submission, page number), the oldest leaving first. Callers hold the host's lock."""
+
+    __slots__ = ("_bytes", "_bytes_max", "_pages")
+
+    def __init__(self, bytes_max: int = limits.PAYLOAD_CACHE_BYTES) -> None:
+        self._pages: dict[Where, bytes] = {}
+        self._bytes = 0
+        self._bytes_max = bytes_max
+
+    def add(self, accepted: Accepted, offers: Sequence[Offer]) -> None:
+        """The pages of new submissions; those of one that was known already may differ from what was given."""
+        pages = self._pages
+        size = 0
+        for id, known, offer in zip(accepted.ids, accepted.known, offers, strict=True):
+            if known:
+                continue
+            for number, page in enumerate(offer.pages):
+                pages[id, number] = page
+                size += len(page) + _ENTRY_BYTES
+        self._bytes += size
+        while self._bytes > self._bytes_max:
+            where = next(iter(pages))
+            self._bytes -= len(pages.pop(where)) + _ENTRY_BYTES
+
+    def find(self, wanted: Sequence[Where]) -> tuple[dict[Where, bytes], list[Where]]:
+        """What is here, and what is not."""
+        pages = self._pages
+        found = {where: page for where in wanted if (page := pages.get(where)) is not None}
+        return found, [] if len(found) == len(wanted) else [where for where in wanted if where not in found]
+
+    def __len__(self) -> int:
+        return len(self._pages)

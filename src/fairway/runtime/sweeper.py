@@ -1,0 +1,112 @@
+"""The sweeper: a slow thread that removes what is over, and copies the store's log beside the writer.
+
+Guards: objects of a submission are removed before the submission, so a crash in between repeats and forgets nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from fairway.engine.commands import Purge
+from fairway.engine.thaw import decode_described
+from fairway.errors import OurError, StateError
+from fairway.limits import SWEEP_ROWS_MAX
+from fairway.runtime import objects
+from fairway.runtime.blocking import ask
+from fairway.runtime.host import Host
+from fairway.runtime.pending import ours
+from fairway.store.port import Store
+
+SWEEP_SECONDS: Final = 10.0  # how late what is over may leave
+CHECKPOINT_BYTES: Final = 16 * 1024 * 1024  # a log of this length is copied while the writer goes on
+_NAME: Final = re.compile(r"(\d+)(\.out\.[0-9a-f.]+)?")
+
+
+class Sweeper:
+    """Runs a host's slow thread."""
+
+    def __init__(self, host: Host, store: Store) -> None:
+        self._host = host
+        self._store = store
+        self._poke = threading.Event()
+        self._ending = False
+        self._checkpoint: Callable[[], bool] | None = getattr(store, "checkpoint", None)
+        self._thread = threading.Thread(target=self._run, name=f"fairway sweeper {host.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._ending = True
+        self._poke.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def after_commit(self) -> None:
+        """Called by the store thread: is the log long enough to be copied?"""
+        if getattr(self._store, "wal_bytes", 0) > CHECKPOINT_BYTES:
+            self._poke.set()
+
+    def _run(self) -> None:
+        try:
+            while not self._ending:
+                self._turn()
+        except StateError:
+            return  # closed or fenced: whoever calls hears of it
+        except BaseException as error:
+            self._host.stop(ours(error))
+
+    def _turn(self) -> None:
+        poked = self._poke.wait(SWEEP_SECONDS)
+        self._poke.clear()
+        if self._ending:
+            return
+        try:
+            if not poked:
+                self.sweep()
+            elif self._checkpoint is not None:
+                self._checkpoint()
+        except OurError:
+            return  # the store or an object store fails just now; what is over can wait
+
+    def sweep(self) -> None:
+        """Remove submissions, keys and events whose time is over, a group at a time."""
+        while not self._ending:
+            with self._host.lock:
+                engine = self._host.usable()
+                if engine is None:
+                    return
+                config = engine.state.config
+            now = self._host.clock.now()
+            ids = self._store.ended_before(now - config.retention_seconds, SWEEP_ROWS_MAX)
+            keys = self._store.keys_expired(now, SWEEP_ROWS_MAX)
+            events_before = now - config.event_seconds
+            oldest = self._store.events(0, 1)
+            if not ids and not keys and not (oldest and oldest[0][1] < events_before):
+                return
+            for id in ids:
+                self._remove_objects(id)
+            ask(self._host, Purge(ids, keys, max(0.0, events_before)))
+            if len(ids) < SWEEP_ROWS_MAX and len(keys) < SWEEP_ROWS_MAX:
+                return
+
+    def _remove_objects(self, id: int) -> None:
+        run = self._store.run(id)
+        if run is None or run.state == "active":
+            return
+        described = decode_described(run.body)
+        if described.delete_objects:
+            for prefix, count in described.segments:
+                remove_objects(prefix, count)
+
+
+def remove_objects(prefix: str, count: int) -> None:
+    """Remove the payloads 0..count-1 under a prefix, and every result of theirs; other objects stay."""
+    store = objects.ObstoreObjects()
+    for names in objects.under(prefix):
+        ours = [f"{prefix}/{name}" for name in names if (m := _NAME.fullmatch(name)) and int(m[1]) < count]
+        store.remove(ours)
