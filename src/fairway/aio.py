@@ -30,9 +30,17 @@ class _Opening:
         self._opened: AsyncQueue | None = None
 
     async def _open(self) -> AsyncQueue:
-        host, let_go = await asyncio.to_thread(
-            enter, self._url, self._queue, create=self._create, forget_leases=self._forget_leases
+        opening = asyncio.ensure_future(
+            asyncio.to_thread(
+                enter, self._url, self._queue, create=self._create, forget_leases=self._forget_leases
+            )
         )
+        try:
+            host, let_go = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # A thread cannot be cancelled: what it opens is let go of when it has done so.
+            opening.add_done_callback(lambda opened: opened.exception() or opened.result()[1]())
+            raise
         return AsyncQueue(host.name, Verbs(ObstoreObjects(), writer, None), LoopPort(host, let_go))
 
     def __await__(self) -> Generator[Any, None, AsyncQueue]:

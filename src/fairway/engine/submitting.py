@@ -36,12 +36,12 @@ def submit(state: State, command: Submit, found: Found) -> Accepted:
             " cut it into several calls, or give payloads as objects"
         )
     known = _known_keys(state, offers, found)
-    wanted = ((offer.described.tenant, offer.described.total, offer.weight) for offer in offers)
-    check_room(state, wanted, state.acked.ack[0])
+    check_room(state, [(o.described.tenant, o.described.total, o.weight) for o in offers], state.acked.ack[0])
     ids: list[int] = []
     flags: list[bool] = []
     spans: list[tuple[int, ...]] = []
     tenants: list[str] = []
+    bodies: dict[int, bytes] = {}  # messages of one call share descriptions
     for offer in offers:
         described = offer.described
         key = known.get((described.tenant, described.key)) if described.key else None
@@ -49,7 +49,7 @@ def submit(state: State, command: Submit, found: Found) -> Accepted:
             ids.append(key.id)
             flags.append(True)
             continue
-        run = _accept(state, offer)
+        run = _accept(state, offer, bodies)
         if described.key:
             known[described.tenant, described.key] = _keep_key(state, run)
         ids.append(run.id)
@@ -62,7 +62,7 @@ def submit(state: State, command: Submit, found: Found) -> Accepted:
     return Accepted(ids, flags)
 
 
-def _accept(state: State, offer: Offer) -> Run:
+def _accept(state: State, offer: Offer, bodies: dict[int, bytes]) -> Run:
     now = state.now
     described = _dated(offer, now)
     name = described.tenant
@@ -72,13 +72,22 @@ def _accept(state: State, offer: Offer) -> Run:
     state.last_id = id = next_id(now, state.last_id, state.queue_number)
     pass_ = place(state, tenant, id, described.total, state.acked.ack[0])
     run = Run(id, pass_, described, tenant, state.seed)
+    body = _encode(described) if described is not offer.described else _body(described, bodies)
     state.filling.rows.append(
-        Row(id, pass_, name, described.not_before, described.metadata, _encode(described), offer.pages)
+        Row(id, pass_, name, described.not_before, described.metadata, body, offer.pages)
     )
     admit(state, run)
     if not run.total:
         ending.end(state, run, "submit of no chunks")
     return run
+
+
+def _body(described: Described, bodies: dict[int, bytes]) -> bytes:
+    """The stored form of a description that lives as long as the call, made once."""
+    body = bodies.get(id(described))
+    if body is None:
+        body = bodies[id(described)] = _encode(described)
+    return body
 
 
 def _dated(offer: Offer, now: float) -> Described:

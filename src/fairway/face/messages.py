@@ -70,9 +70,9 @@ class Messages:
         return Offer(plain.described, pages, plain.weight, plain.delay_seconds, plain.deadline_seconds)
 
     def _of_tenant(self, tenant: object) -> Offer:
-        name = checks.tenant(tenant)
-        found = self._by_tenant.get(name)
+        found = self._by_tenant.get(tenant) if type(tenant) is str else None
         if found is None:
+            name = checks.tenant(tenant)
             described = msgspec.structs.replace(self._plain.described, tenant=name)
             found = self._by_tenant[name] = msgspec.structs.replace(self._plain, described=described)
         return found

@@ -39,8 +39,10 @@ class Forecast:
         `has_backlog`: chunks of the tenant waited before this submit (the test that decides Turns.appear).
         Without a backlog `turn` and `rest` count; read them after Turns.appear.
         """
-        place = self.ahead(tenant) if has_backlog else None
-        level, rest = place if place is not None else (turn, rest)
+        last = self._last.get(tenant) if has_backlog else None
+        level = turn
+        if last is not None:
+            level, rest = after(*last, self.weight.get(tenant, W_DEFAULT))
         if level < a_pass:
             level, rest = a_pass, 0
         if level > limits.PASS_MAX:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 QUEUE_BITS = 10
 SEQUENCE_BITS = 12
+_TIME_SHIFT = QUEUE_BITS + SEQUENCE_BITS
+_SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
 _EPOCH_MS = 1_577_836_800_000  # 2020-01-01, so that 41 bits of milliseconds last until 2089
 
 Level = tuple[int, int]  # <pass, id>: a place of a run in the store
@@ -14,15 +16,13 @@ Level = tuple[int, int]  # <pass, id>: a place of a run in the store
 
 def next_id(now: float, last: int, queue_number: int) -> int:
     """The lowest id of this queue that is at or after `now` and above `last`."""
-    at_now = max(0, int(now * 1000) - _EPOCH_MS)
-    last_ms, last_sequence = last >> (QUEUE_BITS + SEQUENCE_BITS), last & ((1 << SEQUENCE_BITS) - 1)
-    if at_now > last_ms:
-        ms, sequence = at_now, 0
-    elif last_sequence + 1 < 1 << SEQUENCE_BITS:
-        ms, sequence = last_ms, last_sequence + 1
-    else:
-        ms, sequence = last_ms + 1, 0
-    return (ms << (QUEUE_BITS + SEQUENCE_BITS)) | (queue_number << SEQUENCE_BITS) | sequence
+    ms = int(now * 1000) - _EPOCH_MS
+    last_ms = last >> _TIME_SHIFT
+    if ms <= last_ms:
+        if (last + 1) & _SEQUENCE_MASK:
+            return last + 1
+        ms = last_ms + 1
+    return max(0, ms) << _TIME_SHIFT | queue_number << SEQUENCE_BITS
 
 
 def queue_of(submission: int) -> int:

@@ -1,6 +1,7 @@
 """What a store keeps: the values that cross between the engine and a store.
 
 Guards: a group is the only way anything is written; bodies are opaque to a store.
+None of these values can be part of a cycle, so the collector need not look at them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Kind(IntEnum):
     CONSUMER = 7  # (name, 0): named reservations
 
 
-class Row(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """A run: the stored form of a submission, in its place `<pass_, id>`."""
 
     id: int
@@ -35,7 +36,7 @@ class Row(msgspec.Struct, frozen=True):
     pages: tuple[bytes, ...] = ()  # inline payload pages, each with its own checksum
 
 
-class Move(msgspec.Struct, frozen=True):
+class Move(msgspec.Struct, frozen=True, gc=False):
     """A run that takes a new place and is active (again)."""
 
     id: int
@@ -43,7 +44,7 @@ class Move(msgspec.Struct, frozen=True):
     pass_: int
 
 
-class End(msgspec.Struct, frozen=True):
+class End(msgspec.Struct, frozen=True, gc=False):
     """A run that ended: it leaves the levels and stays readable by id until it is purged."""
 
     id: int
@@ -54,7 +55,7 @@ class End(msgspec.Struct, frozen=True):
     failed: int = 0  # dead chunks, so that they can be listed
 
 
-class KeyRow(msgspec.Struct, frozen=True):
+class KeyRow(msgspec.Struct, frozen=True, gc=False):
     """An idempotency key of a tenant."""
 
     tenant: str
@@ -64,7 +65,7 @@ class KeyRow(msgspec.Struct, frozen=True):
     expires: float = 0.0  # 0.0 while the submission is active
 
 
-class ResultPage(msgspec.Struct, frozen=True):
+class ResultPage(msgspec.Struct, frozen=True, gc=False):
     """Inline results of some chunks of one submission, in index order; `first` is the lowest index."""
 
     id: int
@@ -72,7 +73,7 @@ class ResultPage(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Put(msgspec.Struct, frozen=True):
+class Put(msgspec.Struct, frozen=True, gc=False):
     """The whole present state of a small object."""
 
     kind: Kind
@@ -81,7 +82,7 @@ class Put(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Drop(msgspec.Struct, frozen=True):
+class Drop(msgspec.Struct, frozen=True, gc=False):
     """A small object that is gone."""
 
     kind: Kind
@@ -121,7 +122,7 @@ class Meta(msgspec.Struct, frozen=True):
     body: bytes  # b"" for a new queue
 
 
-class StoredRun(msgspec.Struct, frozen=True):
+class StoredRun(msgspec.Struct, frozen=True, gc=False):
     """A run as read back; `state` is "active" until it ended, then `end` is the body given with its End."""
 
     id: int

@@ -15,7 +15,7 @@ Policy = Literal["fail_fast", "dead_letter"]
 State = Literal["active", "completed", "failed", "cancelled"]
 
 
-class Described(msgspec.Struct, frozen=True, array_like=True):
+class Described(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What was accepted: stored once, in the run's row."""
 
     tenant: str
@@ -34,7 +34,7 @@ class Described(msgspec.Struct, frozen=True, array_like=True):
     fingerprint: bytes = b""  # of the content, if there is a key
 
 
-class Offer(msgspec.Struct, frozen=True, array_like=True):
+class Offer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a caller offers: a description without a time of creation, its inline pages, and wishes."""
 
     described: Described
@@ -44,7 +44,7 @@ class Offer(msgspec.Struct, frozen=True, array_like=True):
     deadline_seconds: float = 0.0  # likewise; 0.0: none
 
 
-class Submission(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True, gc=False):
     """A submission as it is now."""
 
     id: int

@@ -16,6 +16,7 @@ from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown, StoreFail
 from fairway.model.stored import Group
 from fairway.runtime.bell import Bell
 from fairway.runtime.host import Host
+from fairway.runtime.loading import let_go
 from fairway.runtime.pending import ours
 from fairway.store.port import Store
 
@@ -136,6 +137,7 @@ class Committer:
     def _rebuild(self) -> None:
         """A new engine from what is stored; if the store still fails, everybody hears of it and may try again."""
         host = self._host
+        let_go()
         try:
             engine = self._load()
         except StoreFailed as error:

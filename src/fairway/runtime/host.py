@@ -57,6 +57,8 @@ class Host:
         self.stopped: FairwayError | None = None  # why nothing works any more
         self.storing = False  # a group is closed and not yet stored
         self.handed: Closing | None = None  # a group that a caller closed, for the store thread
+        self.leader: Pending | None = None  # the call whose thread stores `led`
+        self.led: Closing | None = None
         self.open: dict[Draft, Pending] = {}  # executed and not yet left
         self.later: list[Pending] = []  # for the store thread to execute
         self.behind: list[Pending] = []  # reads behind what is being filled
@@ -67,17 +69,20 @@ class Host:
 
     # -- for ports
 
-    def send(self, pending: Pending) -> Lookups | None:
-        """Carry a call out; its answer comes through `notify`. What it needs looked up first goes to `look`."""
+    def send(self, pending: Pending, lead: bool = False) -> Lookups | Closing | None:
+        """Carry a call out; its answer comes through `notify`. What it needs looked up first goes to `look`.
+
+        A caller that may block says `lead`: if no group is being stored it gets its own, for `Committer.commit`.
+        """
         with self.lock:
             if self.closed:
                 pending.leave(None, Closed())
                 return None
-            return self.take(pending)
+            return self.take(pending, lead=lead)
 
-    def look(self, pending: Pending, wanted: Lookups | None) -> None:
+    def look(self, pending: Pending, wanted: Lookups, lead: bool = False) -> Closing | None:
         """Read what a call needs, then carry it out. Blocks on the store."""
-        while wanted is not None:
+        while True:
             try:
                 found = wanted.read(self.store)
             except BaseException:
@@ -85,12 +90,18 @@ class Host:
                     self._give_up_lookups(pending, wanted)
                 raise
             with self.lock:
-                wanted = self.take(pending, found)
+                todo = self.take(pending, found, lead)
+            if not isinstance(todo, Lookups):
+                return todo
+            wanted = todo
 
     def give_up(self, pending: Pending) -> None:
-        """The caller is gone: a wait vanishes, and leases that reached nobody go back."""
+        """The caller is gone: a wait vanishes, leases that reached nobody go back, its group is seen to."""
         with self.lock:
             pending.lost = True
+            if self.leader is pending:
+                self.leader = None
+                self.ring()
             if pending.left:
                 self._give_back(pending.command, pending.reply)
             elif pending.draft is not None and not pending.draft.answered:
@@ -118,8 +129,10 @@ class Host:
 
     # -- under the lock
 
-    def take(self, pending: Pending, found: Found | None = None) -> Lookups | None:
-        """Execute a call, or keep it for when there is an engine; what must be looked up first is returned."""
+    def take(
+        self, pending: Pending, found: Found | None = None, lead: bool = False
+    ) -> Lookups | Closing | None:
+        """Execute a call, or keep it for when there is an engine; see `send` for what is returned."""
         if self.stopped is not None:
             pending.leave(None, copy_of(self.stopped))
             return None
@@ -129,11 +142,13 @@ class Host:
             return None
         self.whole = False
         try:
-            wanted = self._execute(pending, found)
+            todo = self._execute(pending, found)
+            if todo is None and lead and pending.draft in self.open and not self.storing:
+                todo = self._lead(pending)
         except Exception as error:
             raise OurError(f"the engine failed, and the call had no effect: {error!r}") from error
         self.whole = True
-        return wanted
+        return todo
 
     def usable(self) -> Engine | None:
         """The engine, unless there is none or a command in it was interrupted."""
@@ -150,19 +165,19 @@ class Host:
             self.behind.append(pending)
             self._close_if_idle()
             return None
+        if pending.life != self.life:
+            # Its number, and what was looked up for it, belong to an engine that is gone.
+            pending.life, pending.call, found = self.life, self._call(command), None
         call = pending.call
-        if call is None:
-            call = pending.call = self._call(command)
-        if found is not None and pending.life != self.life:
-            found = None  # it was looked up for an engine that is gone
+        assert call is not None
         if found is None:
             wanted = engine.lookups(call)
             if wanted is not None:
-                pending.life = self.life
                 return wanted
         draft = engine.execute(call, self.clock.now(), found)
         if type(draft.error) is ClientUnknown and call.number:
-            self.numbers = Numbers()
+            if call.client == self.numbers.client:
+                self.numbers = Numbers()
             call = pending.call = self._call(command)
             draft = engine.execute(call, self.clock.now(), found)
         draft.on_leave = self._left
@@ -170,12 +185,10 @@ class Host:
         self.open[draft] = pending
         if not draft.answered:
             pending.until = pending.until or self.clock.now() + seconds_of(command)
-            if engine.next_due < self.sleeping_until:
-                self.ring()
         elif type(command) in _READS or (type(draft.reply) is Reserved and not draft.reply.spans):
             self._close_if_idle()
-        else:
-            self.ring()
+            return None
+        self._ring_if_needed(lead and not self.storing)
         return None
 
     def _call(self, command: Command) -> Call:

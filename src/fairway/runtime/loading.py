@@ -20,9 +20,18 @@ def load(name: str, store: Store, clock: Clock, forget_leases: bool = False) -> 
     """An engine that owns the queue."""
     meta = store.take_over()
     start = Start(name, secrets.randbits(32), secrets.randbits(64), clock.now(), forget_leases)
-    engine = Engine.load(store, meta, start)
+    collecting = gc.isenabled()
+    gc.disable()  # nothing that a load makes is garbage, and the collector would walk over all of it many times
+    try:
+        engine = Engine.load(store, meta, start)
+    finally:
+        if collecting:
+            gc.enable()
     if len(engine.state.runs) >= _RUNS_FROZEN_MIN:
-        # Young garbage is collected first; else it would be frozen with the rest and never leave.
-        gc.collect(1)
         gc.freeze()
     return engine
+
+
+def let_go() -> None:
+    """An engine is no longer used: what was frozen with it can be collected again."""
+    gc.unfreeze()

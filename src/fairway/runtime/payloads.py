@@ -11,41 +11,42 @@ from fairway import limits
 from fairway.engine.commands import Accepted
 from fairway.model.submission import Offer
 
-_ENTRY_BYTES = 200  # about what a key and its places in the dict weigh
+_ENTRY_BYTES = 200  # about what a key and its place in the dict weigh
 
 Where = tuple[int, int]
 
 
 class Payloads:
-    """Pages by (submission, page number), the oldest leaving first. Callers hold the host's lock."""
+    """The pages of submissions, the oldest leaving first. Callers hold the host's lock."""
 
     __slots__ = ("_bytes", "_bytes_max", "_pages")
 
     def __init__(self, bytes_max: int = limits.PAYLOAD_CACHE_BYTES) -> None:
-        self._pages: dict[Where, bytes] = {}
+        self._pages: dict[int, tuple[bytes, ...]] = {}
         self._bytes = 0
         self._bytes_max = bytes_max
 
     def add(self, accepted: Accepted, offers: Sequence[Offer]) -> None:
         """The pages of new submissions; those of one that was known already may differ from what was given."""
-        pages = self._pages
-        size = 0
+        kept, size = self._pages, 0
         for id, known, offer in zip(accepted.ids, accepted.known, offers, strict=True):
-            if known:
-                continue
-            for number, page in enumerate(offer.pages):
-                pages[id, number] = page
-                size += len(page) + _ENTRY_BYTES
+            pages = offer.pages
+            if pages and not known:
+                kept[id] = pages
+                size += _weight(pages) if len(pages) > 1 else len(pages[0]) + _ENTRY_BYTES
         self._bytes += size
         while self._bytes > self._bytes_max:
-            where = next(iter(pages))
-            self._bytes -= len(pages.pop(where)) + _ENTRY_BYTES
+            self._bytes -= _weight(kept.pop(next(iter(kept))))
 
     def find(self, wanted: Sequence[Where]) -> tuple[dict[Where, bytes], list[Where]]:
         """What is here, and what is not."""
-        pages = self._pages
-        found = {where: page for where in wanted if (page := pages.get(where)) is not None}
+        kept = self._pages
+        found = {where: pages[where[1]] for where in wanted if (pages := kept.get(where[0])) is not None}
         return found, [] if len(found) == len(wanted) else [where for where in wanted if where not in found]
 
     def __len__(self) -> int:
         return len(self._pages)
+
+
+def _weight(pages: tuple[bytes, ...]) -> int:
+    return sum(map(len, pages)) + _ENTRY_BYTES

@@ -42,7 +42,7 @@ class Pending:
         self.box = box  # what `notify` needs: a lock, a future
         self.call: Call | None = None
         self.draft: Draft | None = None
-        self.life = 0  # which engine was asked for lookups
+        self.life = 0  # of the engine that `call` was made for
         self.lives = 1  # how many engines it was sent to
         self.until = 0.0  # when its wait is over, if it waits
         self.left = False
@@ -52,7 +52,8 @@ class Pending:
 
     def begin_again(self, now: float) -> None:
         """Its engine is gone and it had no effect: it is as if it had just been sent, with less time to wait."""
-        self.draft = self.call = None
+        self.draft = None
+        self.life = 0
         self.lives += 1
         left = max(0.0, self.until - now)
         if self.until and isinstance(self.command, Reserve):

@@ -13,7 +13,7 @@ from fairway.runtime.bell import Bell
 from fairway.runtime.clock import Clock
 from fairway.runtime.committer import Committer
 from fairway.runtime.host import Host
-from fairway.runtime.loading import load
+from fairway.runtime.loading import let_go, load
 from fairway.runtime.lockfile import LockFile
 from fairway.runtime.sweeper import Sweeper
 from fairway.store.port import Store
@@ -52,6 +52,8 @@ class Running:
         self._sweeper.stop()
         self._committer.join()
         self._store.close()
+        self.host.engine = None
+        let_go()
         if self._lock is not None:
             self._lock.release()
         _running.discard(self)

@@ -22,7 +22,6 @@ from fairway.store.sqlite.statements import load, steps
 from fairway.store.sqlite.translate import breaks_connection, translate
 from fairway.store.sqlite.writing import apply
 
-
 _SQL: Final = load("write.sql")
 
 

@@ -69,22 +69,22 @@ def _expect(what: str, wanted: int, found: int) -> None:
 def _rows(connection: apsw.Connection, queue: int, new: Sequence[Row]) -> None:
     if not new:
         return
-    if any(queue_of(row.id) != queue for row in new):
-        raise misfit("a run has an id of another queue")
     outer: list[tuple[int, int, bytes]] = []
     pairs: list[tuple[int, str, str | int, int]] = []
     values: list[tuple[Any, ...]] = []
     for row in new:
-        page = None
-        if row.pages:
-            page = row.pages[0] if len(row.pages[0]) <= INLINE_PAGE_BYTES_MAX else None
+        id, pages = row.id, row.pages
+        if queue_of(id) != queue:
+            raise misfit("a run has an id of another queue")
+        page = pages[0] if pages and len(pages[0]) <= INLINE_PAGE_BYTES_MAX else None
+        if len(pages) > 1 or (pages and page is None):
             first = 0 if page is None else 1
-            outer += [(row.id, number, row.pages[number]) for number in range(first, len(row.pages))]
+            outer += [(id, number, pages[number]) for number in range(first, len(pages))]
         packed = None
         if row.metadata:
             packed = _pack(dict(row.metadata))
-            pairs += [(queue, key, value, row.id) for key, value in row.metadata.items()]
-        values.append((row.id, row.pass_, row.tenant, row.due, packed, row.body, page))
+            pairs += [(queue, key, value, id) for key, value in row.metadata.items()]
+        values.append((id, row.pass_, row.tenant, row.due, packed, row.body, page))
     connection.executemany(_SQL["insert_run"], values)
     connection.executemany(_SQL["insert_level"], [(queue, row.pass_, row.id) for row in new])
     if outer:

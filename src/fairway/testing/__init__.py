@@ -1,0 +1,1 @@
+"""For tests of your own: simulator, faults, history checker, store conformance."""

@@ -1,0 +1,80 @@
+"""The checker: every check over one history.
+
+Guards: what it reports is proven by the history alone; what callers could not see is never held against the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairway.testing.checks import (
+    accepted,
+    answers,
+    content,
+    counts,
+    finals,
+    leases,
+    named,
+    numbers,
+    order,
+    shares,
+    timing,
+)
+from fairway.testing.history import History
+from fairway.testing.violation import Violation
+
+Check = Callable[[History], list[Violation]]
+
+CHECKS: tuple[Check, ...] = (
+    numbers.check_calls_are_whole,
+    numbers.check_same_number_same_answer,
+    numbers.check_received_numbers_are_dropped,
+    numbers.check_unanswered_numbers_are_kept,
+    answers.check_errors_are_known,
+    answers.check_batches_fit,
+    answers.check_every_chunk_has_an_outcome,
+    answers.check_renewals_last,
+    accepted.check_accepted_is_found,
+    accepted.check_accepted_as_offered,
+    accepted.check_one_effect,
+    accepted.check_ids_rise,
+    accepted.check_keys_name_one_submission,
+    accepted.check_conflicts_are_real,
+    accepted.check_ends_have_a_cause,
+    accepted.check_nothing_is_lost,
+    leases.check_receipts_are_unique,
+    leases.check_no_double_lease,
+    leases.check_latest_receipt_wins,
+    leases.check_stale_receipts_are_refused,
+    leases.check_already_means_done,
+    leases.check_forged_receipts_are_refused,
+    leases.check_settled_receipts_were_given,
+    finals.check_nothing_after_final,
+    finals.check_nothing_after_end,
+    finals.check_attempts_are_bounded,
+    finals.check_attempts_are_counted,
+    finals.check_deliveries_are_bounded,
+    finals.check_deadlines_hold,
+    timing.check_not_before_due,
+    timing.check_back_off_holds,
+    timing.check_pauses_hold,
+    timing.check_waits_last,
+    content.check_payloads_are_unaltered,
+    content.check_results_are_kept,
+    content.check_winners_are_true,
+    counts.check_counts_agree,
+    counts.check_counts_match_callers,
+    counts.check_drained_is_empty,
+    named.check_named_is_handed_back,
+    named.check_one_seq_one_reservation,
+    named.check_consumers_are_fenced,
+    named.check_trimmed_is_gone,
+    order.check_fifo_inside_a_tenant,
+    order.check_no_wrong_empty_answer,
+    shares.check_fair_shares,
+)
+
+
+def check_history(history: History) -> list[Violation]:
+    """Everything that the history proves to be wrong."""
+    return [violation for check in CHECKS for violation in check(history)]

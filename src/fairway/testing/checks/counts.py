@@ -1,0 +1,102 @@
+"""Counts: what the queue says of itself is the truth.
+
+Guards: DESIGN promise 7. A `census` reads the counts and the active submissions at one instant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.testing.facts import facts_of
+from fairway.testing.history import History, Request
+from fairway.testing.violation import Violation, found
+
+
+def check_counts_agree(history: History) -> list[Violation]:
+    """The queue's counts are the sums over its active submissions, and over its tenants."""
+    violations: list[Violation] = []
+    for census in history.of("census"):
+        if not census.answered:
+            continue
+        for name, counted, summed in _sums(census.ok):
+            if counted != summed:
+                what = f"{name} is {counted}, but adds up to {summed}"
+                violations.append(found("counts_agree", what, census))
+    return violations
+
+
+def _sums(census: dict[str, Any]) -> list[tuple[str, int, int]]:
+    stats, active, tenants = census["stats"], census["active"], census["tenants"]
+    waiting = {one["id"]: one["total"] - one["done"] - one["failed"] - one["leased"] for one in active}
+    sums = [
+        ("submissions_active", stats["submissions_active"], len(active)),
+        ("chunks_waiting", stats["chunks_waiting"], sum(waiting.values())),
+        ("chunks_done", stats["chunks_done"], sum(one["done"] for one in active)),
+        ("chunks_dead", stats["chunks_dead"], sum(one["failed"] for one in active)),
+        ("chunks_leased", stats["chunks_leased"], sum(one["leased"] for one in tenants)),
+    ]
+    by_tenant: dict[str, tuple[int, int, int]] = {}
+    for one in active:
+        many, wait, out = by_tenant.get(one["tenant"], (0, 0, 0))
+        by_tenant[one["tenant"]] = (many + 1, wait + waiting[one["id"]], out + one["leased"])
+    for tenant in tenants:
+        many, wait, out = by_tenant.pop(tenant["name"], (0, 0, 0))
+        sums.append((f"submissions of {tenant['name']!r}", tenant["submissions"], many))
+        sums.append((f"waiting of {tenant['name']!r}", tenant["waiting"], wait))
+        # Leases of ended submissions count for their tenant until they are answered.
+        sums.append((f"leased of {tenant['name']!r}", max(tenant["leased"], out), tenant["leased"]))
+    sums += [(f"submissions of {name!r}", 0, many) for name, (many, _, _) in by_tenant.items()]
+    return sums
+
+
+def check_counts_match_callers(history: History) -> list[Violation]:
+    """Done and dead chunks of a submission are those that callers completed and failed."""
+    facts = facts_of(history)
+    trims = any(r.possible and r.args.get("complete") for r in history.of("trim"))
+    by_submission: dict[int, list[Any]] = {}
+    for id, chunk in facts.chunks.items():
+        by_submission.setdefault(id[0], []).append(chunk)
+    violations: list[Violation] = []
+    for id, views in facts.views.items():
+        for view in views:
+            sure = possible = 0
+            for chunk in by_submission.get(id, []):
+                sure += any(
+                    s.outcome in ("done", "already") and 0 <= s.request.end < view.request.begin
+                    for s in chunk.settlings
+                )
+                possible += any(_may_be_done(s, view.request) for s in chunk.settlings)
+            done = view.shown["done"]
+            if done < sure or (done > possible and not trims):
+                what = f"submission {id} says {done} done; callers know of {sure} to {possible}"
+                violations.append(found("counts_match_callers", what, view.request))
+            if not 0 <= done + view.shown["failed"] + view.shown["leased"] <= view.shown["total"]:
+                violations.append(
+                    found("counts_match_callers", f"the counts of submission {id} exceed it", view.request)
+                )
+    return violations
+
+
+def _may_be_done(settling: Any, read: Request) -> bool:
+    return (
+        settling.verb == "complete"
+        and settling.outcome in ("", "done", "already")
+        and settling.request.begin < read.end
+    )
+
+
+def check_drained_is_empty(history: History) -> list[Violation]:
+    """After a drain nothing waits, nothing is leased, nothing is active."""
+    drained = [place for place, note in history.notes if note.what == "drained"]
+    if not drained:
+        return []
+    violations: list[Violation] = []
+    for census in history.of("census"):
+        if census.answered and census.begin > drained[-1]:
+            stats = census.ok["stats"]
+            left = {
+                n: stats[n] for n in ("submissions_active", "chunks_waiting", "chunks_leased") if stats[n]
+            }
+            if left:
+                violations.append(found("drained_is_empty", f"the queue was drained, but has {left}", census))
+    return violations

@@ -1,0 +1,150 @@
+"""Ends: what is done, dead or ended stays so within its life, and attempts are bounded.
+
+Guards: DESIGN promises 3 (nothing is delivered after its final state) and 5 (at most attempts_max deliveries).
+"""
+
+from __future__ import annotations
+
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Hand, View, facts_of
+from fairway.testing.history import History
+from fairway.testing.violation import Violation, found
+
+_MANY = 1_000_000  # more attempts than anybody makes
+
+
+def check_nothing_after_final(history: History) -> list[Violation]:
+    """A chunk that is done or dead is not handed out again; done is for ever, dead until a redrive."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        finals = [s for s in chunk.settlings if s.outcome in ("done", "already", "dead")]
+        for final in finals:
+            for hand in chunk.hands:
+                if hand.request.begin < final.request.end:
+                    continue
+                if final.outcome == "dead" and facts.redriven(id[0], final.request.begin, hand.request.end):
+                    continue
+                what = f"chunk {id} was handed out after it was {final.outcome}"
+                violations.append(found("nothing_after_final", what, final.request, hand.request))
+    return violations
+
+
+def check_nothing_after_end(history: History) -> list[Violation]:
+    """Nothing of a submission that ended is handed out or accepted, unless it was redriven."""
+    facts = facts_of(history)
+    ended = {id: [view for view in views if view.ended] for id, views in facts.views.items()}
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        for view in ended.get(id[0], ()):
+            violations += _after_end(facts, id, chunk, view)
+    return violations
+
+
+def _after_end(facts: Facts, id: tuple[int, int], chunk: Chunk, view: View) -> list[Violation]:
+    violations: list[Violation] = []
+    for hand in chunk.hands:
+        if hand.request.begin > view.request.end and not facts.redriven(
+            id[0], view.request.begin, hand.request.end
+        ):
+            what = f"chunk {id} was handed out after its submission was {view.shown['state']}"
+            violations.append(found("nothing_after_end", what, view.request, hand.request))
+    for one in chunk.settlings:
+        late = (
+            one.outcome in ("done", "retrying", "dead", "renewed", "released")
+            and one.request.begin > view.request.end
+        )
+        if late and not facts.redriven(id[0], view.request.begin, one.request.end):
+            what = f"{one.verb} of chunk {id} was accepted after its submission was {view.shown['state']}"
+            violations.append(found("nothing_after_end", what, view.request, one.request))
+    return violations
+
+
+def check_attempts_are_bounded(history: History) -> list[Violation]:
+    """No delivery has an attempt above attempts_max."""
+    facts = facts_of(history)
+    ever = max(facts.config_ever("attempts_max"))
+    violations: list[Violation] = []
+    for delivery in facts.deliveries:
+        for submission, start, _count, attempt in delivery.spans:
+            own = delivery.runs.get(submission, {}).get("attempts_max", 0)
+            if attempt > (own or ever) or attempt < 1:
+                what = f"chunk {(submission, start)} was handed out for attempt {attempt} of {own or ever}"
+                violations.append(found("attempts_are_bounded", what, delivery.request))
+    return violations
+
+
+def check_attempts_are_counted(history: History) -> list[Violation]:
+    """A delivery that failed or ran out counts; one that was released does not."""
+    facts = facts_of(history)
+    hidden = any(r.hidden for r in history.of("reserve"))
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        for first, second in zip(chunk.hands, chunk.hands[1:], strict=False):
+            end = second.request.end
+            if facts.forgotten(first.request.begin, end) or facts.redriven(id[0], first.request.begin, end):
+                continue
+            least, most = _attempt_after(chunk, first, second)
+            if second.attempt < least or (second.attempt > most and not hidden):
+                what = f"chunk {id} came after attempt {first.attempt} as attempt {second.attempt}, not {least} to {most}"
+                settled = [s.request for s in chunk.settled(first.receipt, "fail", "release")]
+                violations.append(
+                    found("attempts_are_counted", what, first.request, second.request, *settled)
+                )
+    return violations
+
+
+def _attempt_after(chunk: Chunk, first: Hand, second: Hand) -> tuple[int, int]:
+    """The least and the most that the next attempt can be."""
+    one = first.attempt
+    before = [
+        s for s in chunk.settled(first.receipt, "fail", "release") if s.request.begin < second.request.end
+    ]
+    # A named reservation that is handed back again and again counts attempts of its own.
+    more = _MANY if first.delivery.named else 0
+    if any(s.outcome in ("retrying", "dead") for s in before):
+        return one + 1, one + 1 + more
+    if any(s.outcome == "released" for s in before):
+        return one, one + more
+    if first.delivery.named or any(not s.outcome for s in before):
+        return one, one + 1 + more
+    return one + 1, one + 1
+
+
+def check_deliveries_are_bounded(history: History) -> list[Violation]:
+    """Within one life a chunk has at most attempts_max deliveries that were not released."""
+    facts = facts_of(history)
+    ever = max(facts.config_ever("attempts_max"))
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        if len(chunk.hands) < 2:
+            continue
+        counted: list[Hand] = []
+        for hand in chunk.hands:
+            if counted:
+                before = counted[-1].request
+                if facts.redriven(id[0], before.begin, hand.request.end) or facts.forgotten(
+                    before.begin, hand.request.end
+                ):
+                    counted = []
+            released = any(s.outcome in ("", "released") for s in chunk.settled(hand.receipt, "release"))
+            if not released and not hand.delivery.named:
+                counted.append(hand)
+        own = chunk.hands[-1].delivery.runs.get(id[0], {}).get("attempts_max", 0)
+        if len(counted) > (own or ever):
+            what = f"chunk {id} was delivered {len(counted)} times in one life, {own or ever} is the most"
+            violations.append(found("deliveries_are_bounded", what, *(hand.request for hand in counted)))
+    return violations
+
+
+def check_deadlines_hold(history: History) -> list[Violation]:
+    """Nothing is delivered after the deadline of its submission."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for delivery in facts.deliveries:
+        for submission in {span[0] for span in delivery.spans}:
+            deadline = delivery.runs.get(submission, {}).get("deadline", 0.0)
+            late = deadline and delivery.low > deadline + SLACK_SECONDS
+            if late and not facts.redriven(submission, 0, delivery.request.end):
+                what = f"submission {submission} was handed out at {delivery.low:.3f}, after its deadline {deadline:.3f}"
+                violations.append(found("deadlines_hold", what, delivery.request))
+    return violations

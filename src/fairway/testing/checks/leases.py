@@ -1,0 +1,173 @@
+"""Leases: one holder at a time, one receipt per reservation, and only the latest receipt counts.
+
+Guards: DESIGN promise 2, and that a chunk is handed out again only after its earlier lease ended.
+"""
+
+from __future__ import annotations
+
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Hand, Settling, facts_of
+from fairway.testing.history import History
+from fairway.testing.violation import Violation, found
+
+ACCEPTED = ("done", "already", "retrying", "dead", "renewed", "released")
+_ENDS_LEASE = ("complete", "fail", "release")
+
+
+def check_receipts_are_unique(history: History) -> list[Violation]:
+    """An attempt (owner epoch, count) is issued once."""
+    return [
+        found("receipts_are_unique", f"receipt {first.receipt} was issued twice", first.request, second)
+        for first, second in facts_of(history).twice
+    ]
+
+
+def check_no_double_lease(history: History) -> list[Violation]:
+    """A chunk is not handed out again while an earlier lease of it lasts."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        for first, second in zip(chunk.hands, chunk.hands[1:], strict=False):
+            if first.delivery is second.delivery:
+                what = f"chunk {id} stands twice in one reservation"
+                violations.append(found("no_double_lease", what, first.request))
+            elif (until := _held_until(facts, chunk, first, second)) > second.delivery.high + SLACK_SECONDS:
+                what = f"chunk {id} was handed out at {second.delivery.high:.3f}, but was leased until {until:.3f}"
+                renewals = [one.request for one in chunk.settled(first.receipt, "renew")]
+                violations.append(found("no_double_lease", what, first.request, second.request, *renewals))
+    return violations
+
+
+def _held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
+    """When the first lease surely lasted until; 0.0 if it may have ended in another way."""
+    end = second.request.end
+    if facts.forgotten(first.request.begin, end):
+        return 0.0
+    # A lease of an ended submission is over as soon as its holder hears of the end.
+    if any(
+        one.request.begin < end and one.outcome != "lost"
+        for one in chunk.settled(first.receipt, *_ENDS_LEASE)
+    ):
+        return 0.0
+    if first.delivery.again:  # a named reservation that was handed back may have shrunk
+        return 0.0
+    until = first.delivery.deadline
+    last_begin = -1
+    for renewal in chunk.settled(first.receipt, "renew"):
+        if renewal.request.begin >= end or renewal.outcome == "lost":
+            continue
+        if renewal.outcome != "renewed":
+            return 0.0
+        deadline = renewal.request.ok["deadline"]
+        # Two renewals that overlap: nobody knows which came last.
+        until = deadline if renewal.request.begin > last_begin else min(until, deadline)
+        last_begin = max(last_begin, renewal.request.end)
+    return until
+
+
+def check_latest_receipt_wins(history: History) -> list[Violation]:
+    """No result is accepted after a later reservation of the chunk was handed out, and one attempt wins."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        wins = [s for s in chunk.settlings if s.verb == "complete" and s.outcome in ("done", "already")]
+        if not wins:
+            continue
+        if len({win.receipt for win in wins}) > 1:
+            what = f"two attempts won chunk {id}"
+            violations.append(found("latest_receipt_wins", what, *(win.request for win in wins)))
+        win = wins[0]
+        for hand in chunk.hands:
+            lost = facts.forgotten(hand.request.begin, win.request.end)
+            if hand.receipt > win.receipt and not lost:
+                what = f"a result of chunk {id} under receipt {win.receipt} was accepted, though {hand.receipt} is later"
+                violations.append(found("latest_receipt_wins", what, hand.request, win.request))
+    return violations
+
+
+def check_stale_receipts_are_refused(history: History) -> list[Violation]:
+    """What comes with a receipt that was answered, or that a later one replaced, changes nothing."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        for settling in chunk.settlings:
+            if settling.outcome not in ACCEPTED or (settling.verb == "complete"):
+                continue
+            for hand in chunk.hands:
+                later = hand.receipt > settling.receipt and 0 <= hand.request.end < settling.request.begin
+                if later and not facts.forgotten(hand.request.begin, settling.request.end):
+                    what = f"{settling.verb} of chunk {id} was accepted though {hand.receipt} had it by then"
+                    violations.append(
+                        found("stale_receipts_are_refused", what, hand.request, settling.request)
+                    )
+        violations += _after_answer(facts, id, chunk)
+    return violations
+
+
+def _after_answer(facts: Facts, id: tuple[int, int], chunk: Chunk) -> list[Violation]:
+    """Calls that came after their own receipt was failed, released or completed."""
+    violations: list[Violation] = []
+    answered = [s for s in chunk.settlings if s.outcome in ("retrying", "dead", "released", "done")]
+    for first in answered:
+        for second in chunk.settlings:
+            if (
+                second.receipt != first.receipt
+                or second.outcome not in ACCEPTED
+                or second.request.begin < first.request.end
+            ):
+                continue
+            repeated = first.outcome == "done" and second.outcome == "already"
+            if not repeated and not facts.forgotten(first.request.begin, second.request.end):
+                what = (
+                    f"{second.verb} of chunk {id} was accepted after its receipt ended with {first.outcome}"
+                )
+                violations.append(found("stale_receipts_are_refused", what, first.request, second.request))
+    return violations
+
+
+def check_already_means_done(history: History) -> list[Violation]:
+    """`already` is said only of a receipt that completed the chunk before."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    trims = [r for r in history.of("trim") if r.possible and r.args.get("complete")]
+    for id, chunk in facts.chunks.items():
+        for one in chunk.settlings:
+            if one.outcome == "already" and not _completed_elsewhere(chunk, one) and not trims:
+                what = f"chunk {id} was called already completed under a receipt that never completed it"
+                violations.append(found("already_means_done", what, one.request))
+    return violations
+
+
+def _completed_elsewhere(chunk: Chunk, one: Settling) -> bool:
+    """Whether another call, or this one at an earlier place, may have completed the chunk with that receipt."""
+    return any(
+        other.outcome in ("", "done", "already")
+        and (other.request is not one.request or other.place < one.place)
+        and other.request.begin < one.request.end
+        for other in chunk.settled(one.receipt, "complete")
+    )
+
+
+def check_forged_receipts_are_refused(history: History) -> list[Violation]:
+    """A receipt that the queue did not make is worth nothing."""
+    violations: list[Violation] = []
+    for id, chunk in facts_of(history).chunks.items():
+        for one in chunk.settlings:
+            if one.forged and one.outcome in ACCEPTED:
+                what = f"{one.verb} of chunk {id} was accepted with a forged receipt"
+                violations.append(found("forged_receipts_are_refused", what, one.request))
+    return violations
+
+
+def check_settled_receipts_were_given(history: History) -> list[Violation]:
+    """A call is accepted only for a chunk that the receipt's reservation held."""
+    facts = facts_of(history)
+    if any(r.hidden for r in history.of("reserve")):
+        return []
+    given = {(delivery.receipt, chunk) for delivery in facts.deliveries for chunk, _ in delivery.picks()}
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        for one in chunk.settlings:
+            if one.outcome in ACCEPTED and (one.receipt, id) not in given:
+                what = f"{one.verb} of chunk {id} was accepted under {one.receipt}, which never held it"
+                violations.append(found("settled_receipts_were_given", what, one.request))
+    return violations

@@ -1,0 +1,117 @@
+"""Named reservations: the same (consumer, seq) is the same reservation, for one process at a time.
+
+Guards: DESIGN section 6: handed back unchanged until trimmed; before its first completion it may only shrink.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.testing.facts import Delivery, Facts, facts_of
+from fairway.testing.history import History, Request, Try
+from fairway.testing.violation import Violation, found
+
+
+def _chunks(reply: dict[str, Any]) -> set[tuple[int, int]]:
+    return {(id, index) for id, start, count, _ in reply["spans"] for index in range(start, start + count)}
+
+
+def check_named_is_handed_back(history: History) -> list[Violation]:
+    """Asked again, a named reservation never gains a chunk, and after its first completion never loses one."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for delivery in facts.deliveries:
+        asked = sorted((delivery.request, *delivery.again), key=lambda r: r.end)
+        for first, second in zip(asked, asked[1:], strict=False):
+            # Two calls that overlap may have been executed in either order.
+            if second.begin < first.end:
+                continue
+            before, after = _chunks(first.ok), _chunks(second.ok)
+            if after - before:
+                what = f"reservation {delivery.receipt} gained {sorted(after - before)[:3]}"
+                violations.append(found("named_is_handed_back", what, first, second))
+            elif before - after and _completed_before(facts, delivery, second):
+                what = f"reservation {delivery.receipt} lost {sorted(before - after)[:3]} after its first completion"
+                violations.append(found("named_is_handed_back", what, first, second))
+    return violations
+
+
+def _completed_before(facts: Facts, delivery: Delivery, request: Request) -> bool:
+    for id in _chunks(delivery.request.ok):
+        for one in facts.chunk(id).settled(delivery.receipt, "complete"):
+            if one.outcome == "done" and one.request.end < request.begin:
+                return True
+    return False
+
+
+def check_one_seq_one_reservation(history: History) -> list[Violation]:
+    """A (consumer, seq) has one receipt until it is trimmed or its consumer is silent too long."""
+    facts = facts_of(history)
+    silent = min(facts.config_ever("consumer_silent_seconds"))
+    by_name: dict[tuple[str, int], list[Delivery]] = {}
+    for delivery in facts.deliveries:
+        if delivery.named:
+            args = delivery.request.args
+            by_name.setdefault((args["consumer"], args.get("seq", 0)), []).append(delivery)
+    violations: list[Violation] = []
+    for name, deliveries in by_name.items():
+        for first, second in zip(deliveries, deliveries[1:], strict=False):
+            if second.low - first.low < silent:
+                what = f"{name} got a second reservation, {second.receipt} after {first.receipt}"
+                violations.append(found("one_seq_one_reservation", what, first.request, second.request))
+    return violations
+
+
+def _named_tries(history: History) -> list[tuple[Request, Try]]:
+    return [
+        (request, one)
+        for request in history.of("reserve", "trim")
+        if request.args.get("consumer")
+        for one in request.tries
+    ]
+
+
+def check_consumers_are_fenced(history: History) -> list[Violation]:
+    """Once a consumer's name was taken over, the one before is refused."""
+    facts = facts_of(history)
+    joins = [r for r in history.of("join") if r.answered]
+    silent = min(facts.config_ever("consumer_silent_seconds"))
+    violations: list[Violation] = []
+    for request, one in _named_tries(history):
+        for join in joins:
+            later = (
+                join.args["consumer"] == request.args["consumer"] and join.ok > request.args["consumer_epoch"]
+            )
+            # A name that was silent for very long is forgotten, and its epochs begin again.
+            forgotten = one.end_t - join.begin_t >= 10 * silent
+            if one.answered and later and join.end < request.begin and not forgotten:
+                what = f"epoch {request.args['consumer_epoch']} of {request.args['consumer']!r} spoke after {join.ok}"
+                violations.append(found("consumers_are_fenced", what, join, request))
+    epochs: dict[tuple[str, int], Request] = {}
+    for join in joins:
+        key = (join.args["consumer"], join.ok)
+        before = epochs.get(key)
+        if before is not None and join.end_t - before.begin_t < 10 * silent:
+            violations.append(
+                found("consumers_are_fenced", f"epoch {key} was given twice", before, join)
+            )
+        epochs[key] = join
+    return violations
+
+
+def check_trimmed_is_gone(history: History) -> list[Violation]:
+    """A seq at or below a trimmed one is not handed out again."""
+    trims = [r for r in history.of("trim") if r.answered]
+    violations: list[Violation] = []
+    for request in history.of("reserve"):
+        for trim in trims:
+            same = request.args.get("consumer") == trim.args["consumer"]
+            if (
+                same
+                and request.args.get("seq", 0) <= trim.args["seq"]
+                and request.answered
+                and trim.end < request.begin
+            ):
+                what = f"seq {request.args.get('seq', 0)} was answered after {trim.args['seq']} was trimmed"
+                violations.append(found("trimmed_is_gone", what, trim, request))
+    return violations

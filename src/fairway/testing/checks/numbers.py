@@ -1,0 +1,91 @@
+"""Request numbers: one number, one effect, one answer.
+
+Guards: DESIGN section 7: a repeated number gets the stored outcome, a received one is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.testing.facts import facts_of
+from fairway.testing.history import Begin, End, History, Request
+from fairway.testing.violation import Violation, found
+
+# Groups of these alone are not synced, so power loss may forget their outcomes.
+_UNSYNCED = ("reserve", "renew", "release")
+
+
+def check_calls_are_whole(history: History) -> list[Violation]:
+    """Every answer belongs to one open call, and the history's clock does not go back."""
+    violations = [
+        Violation("calls_are_whole", "an answer came for no open call", (place,)) for place in history.strays
+    ]
+    last = 0.0
+    for place, line in enumerate(history.lines):
+        if isinstance(line, Begin | End):
+            if line.t < last - 1e-6:
+                violations.append(
+                    Violation("calls_are_whole", "the clock of the history went back", (place,))
+                )
+            last = max(last, line.t)
+    return violations
+
+
+def check_same_number_same_answer(history: History) -> list[Violation]:
+    """All good answers to one number are equal."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for request in history.requests:
+        good = [one for one in request.tries if one.answered and (request.op != "reserve" or one.ok["spans"])]
+        for one in good[1:]:
+            forgotten = request.op in _UNSYNCED and facts.forgotten(good[0].begin, one.end)
+            if _comparable(request, one.ok) != _comparable(request, good[0].ok) and not forgotten:
+                what = f"number {request.number} of client {request.client} was answered in two ways"
+                violations.append(found("same_number_same_answer", what, request))
+                break
+    return violations
+
+
+def _comparable(request: Request, reply: Any) -> Any:
+    # A reserve repeated after its submissions were purged cannot describe them again.
+    if request.op == "reserve" and reply is not None:
+        return {name: value for name, value in reply.items() if name not in ("runs", "payloads")}
+    return reply
+
+
+def check_received_numbers_are_dropped(history: History) -> list[Violation]:
+    """A number at or below a mark that the queue has seen is never executed again."""
+    marks: dict[int, list[tuple[int, int]]] = {}
+    for request in history.requests:
+        for one in request.tries:
+            if one.answered and request.number:
+                marks.setdefault(request.client, []).append((one.end, one.received))
+    violations: list[Violation] = []
+    for request in history.requests:
+        for one in request.tries:
+            seen = [mark for end, mark in marks.get(request.client, []) if end < one.begin]
+            if request.number and one.answered and seen and max(seen) >= request.number:
+                what = f"number {request.number} of client {request.client} was received before, and answered again"
+                violations.append(found("received_numbers_are_dropped", what, request))
+                break
+    return violations
+
+
+def check_unanswered_numbers_are_kept(history: History) -> list[Violation]:
+    """A number is called dropped only if its client has said that it received the answer."""
+    violations: list[Violation] = []
+    for request in history.requests:
+        for one in request.tries:
+            if one.error != "request_dropped":
+                continue
+            sent = [
+                t.received
+                for r in history.requests
+                if r.client == request.client
+                for t in r.tries
+                if t.begin < one.end
+            ]
+            if max(sent) < request.number:
+                what = f"number {request.number} of client {request.client} was dropped but never received"
+                violations.append(found("unanswered_numbers_are_kept", what, request))
+    return violations

@@ -1,0 +1,78 @@
+"""Order: FIFO inside a tenant, and never "no work" while work surely waits.
+
+Guards: DESIGN section 3 (FIFO inside a tenant) and section 5 (never "no work" when eligible work exists).
+"""
+
+from __future__ import annotations
+
+from fairway.testing.facts import ChunkId, facts_of
+from fairway.testing.history import History
+from fairway.testing.violation import Violation, found
+from fairway.testing.witness import Witness, is_plain_fair, may_be_paused, witnesses_of
+
+
+class _Line:
+    """The witnesses of one tenant in order, of which those handed out so far have left."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Witness] = []
+        self.gone: set[ChunkId] = set()
+        self.first = 0
+
+    def passed_over(self, mine: Witness) -> Witness | None:
+        """One that stood before and waited already."""
+        while self.first < len(self.waiting) and self.waiting[self.first].id in self.gone:
+            self.first += 1
+        for place in range(self.first, len(self.waiting)):
+            other = self.waiting[place]
+            if other.id >= mine.id:
+                return None
+            if other.id not in self.gone and other.waits_at(mine.hand.delivery):
+                return other
+        return None
+
+
+def check_fifo_inside_a_tenant(history: History) -> list[Violation]:
+    """Under plain Fair a tenant's fresh chunks come in the order of submission and index."""
+    facts = facts_of(history)
+    witnesses = witnesses_of(history)
+    lines: dict[str, _Line] = {}
+    for witness in sorted(witnesses.values(), key=lambda w: w.id):
+        lines.setdefault(witness.tenant, _Line()).waiting.append(witness)
+    violations: list[Violation] = []
+    for delivery in facts.deliveries:
+        fair, told = is_plain_fair(facts, delivery.request), False
+        for id, _ in delivery.picks():
+            mine = witnesses.get(id)
+            if mine is None or mine.hand.delivery is not delivery:
+                continue
+            line = lines[mine.tenant]
+            passed = line.passed_over(mine) if fair and not told else None
+            if passed is not None:
+                told = True
+                what = f"chunk {id} of tenant {mine.tenant!r} came before {passed.id}, which waited already"
+                requests = (passed.accepted, delivery.request, passed.hand.request)
+                violations.append(found("fifo_inside_a_tenant", what, *requests))
+            line.gone.add(id)
+    return violations
+
+
+def check_no_wrong_empty_answer(history: History) -> list[Violation]:
+    """A reserve comes back empty only if no chunk was surely waiting while it was under way."""
+    facts = facts_of(history)
+    witnesses = list(witnesses_of(history).values())
+    violations: list[Violation] = []
+    for request in history.of("reserve"):
+        for one in request.tries:
+            if not one.answered or one.ok["spans"] or request.args.get("consumer"):
+                continue
+            clock = facts.clock_low(one.begin, one.begin_t)
+            for witness in witnesses:
+                waited = witness.accepted.end < one.begin and one.end < witness.hand.request.begin
+                if waited and witness.due < clock and not may_be_paused(history, one.begin, one.end, witness.tenant):
+                    what = f"a reserve came back empty while chunk {witness.id} waited"
+                    violations.append(
+                        found("no_wrong_empty_answer", what, witness.accepted, request, witness.hand.request)
+                    )
+                    break
+    return violations

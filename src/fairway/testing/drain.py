@@ -1,0 +1,126 @@
+"""The end of a simulated history: faults stop, everything is resumed and worked off, and the truth is read.
+
+Guards: DESIGN promise 8: after faults stop, everything drains with nobody's help, in a bounded number of rounds.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from fairway.engine import commands as c
+from fairway.store.memory.shelf import Fault
+from fairway.testing.caller import Caller, Held, results_of
+from fairway.testing.world import World
+
+_ROUNDS_MAX = 60  # of waiting for something to become due; the longest wait is a day's delay
+_PAUSES_SECONDS = (1.0, 5.0, 35.0, 70.0, 700.0, 4000.0)
+_BATCH = 5000
+
+
+def drain(world: World, dice: Random) -> bool:
+    """Work everything off; says whether nothing is left."""
+    _calm(world, dice)
+    drainer = Caller("drainer", world.recorder)
+    world.callers.append(drainer)
+    if not _register(world, drainer, dice):
+        return False
+    for tenant, submission in sorted({(None, 0), *world.script.paused}, key=str):
+        _call(world, drainer, c.Pause(False, tenant, submission), dice)
+    if not _work_off(world, drainer, dice):
+        return False
+    world.recorder.note(world.now, "drained")
+    _tell_the_truth(world, drainer, dice)
+    return True
+
+
+def _calm(world: World, dice: Random) -> None:
+    """Faults stop; whatever callers have open is sent again until it is answered."""
+    world.recorder.note(world.now, "drain")
+    world.next_fault = Fault.OK
+    world.fuse.left = -1
+    world.zombies.clear()
+    world.shelf.deliver_late()
+    for _ in range(4):
+        _ensure(world, dice)
+        world.resend(dice, patience=0.0)
+        _settle(world, dice)
+        world.now += 35.0
+        _settle(world, dice)
+
+
+def _ensure(world: World, dice: Random) -> None:
+    owner = world.owner
+    if owner is not None and not owner.alive:
+        world.deliver(owner, dice, 0.0)
+        world.down("owner ended")
+    if world.owner is None:
+        world.start(dice)
+
+
+def _settle(world: World, dice: Random) -> None:
+    _ensure(world, dice)
+    assert world.owner is not None
+    world.tick(world.owner)
+    world.pump(world.owner, dice, 0.0)
+
+
+def _call(world: World, caller: Caller, command: c.Command, dice: Random, args: dict[str, Any] | None = None) -> Any:
+    """Ask for something and have the answer at once; None if it was refused."""
+    asked = caller.ask(command, args)
+    said: list[Any] = []
+    world.send(caller, asked, dice)
+    assert world.owner is not None
+    hear = caller.hear
+
+    def heard(sent: Any, now: float, reply: Any, error: Any, payloads: Any) -> None:
+        said.append(reply)
+        hear(sent, now, reply, error, payloads)
+
+    caller.hear = heard  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        _settle(world, dice)
+    finally:
+        caller.hear = hear  # pyright: ignore[reportAttributeAccessIssue]
+    return said[0] if said else None
+
+
+def _register(world: World, caller: Caller, dice: Random) -> bool:
+    caller.joining = caller.ask(c.Register())
+    world.send(caller, caller.joining, dice)
+    _settle(world, dice)
+    return caller.id != 0
+
+
+def _work_off(world: World, drainer: Caller, dice: Random) -> bool:
+    """Reserve and complete until nothing is left; time passes only when nothing can be handed out."""
+    idle = 0
+    while idle < _ROUNDS_MAX:
+        reply = _call(world, drainer, c.Reserve(_BATCH, "Fair", 60.0), dice)
+        if isinstance(reply, c.Reserved) and reply.spans:
+            chunks = [(id, i) for id, start, count, _ in reply.spans for i in range(start, start + count)]
+            held = Held(reply.epoch, reply.count, reply.seal, reply.deadline, chunks)
+            results: list[bytes | None] = [*results_of(chunks, held.epoch, held.count)]
+            _call(world, drainer, c.Complete([held.part(chunks)], results), dice)
+            drainer.held.clear()
+            continue
+        stats = _call(world, drainer, c.Stats(), dice, {})
+        if stats is not None and not (stats.submissions_active or stats.chunks_waiting or stats.chunks_leased):
+            return True
+        world.now += _PAUSES_SECONDS[min(idle // 2, len(_PAUSES_SECONDS) - 1)]
+        idle += 1
+        _settle(world, dice)
+    return False
+
+
+def _tell_the_truth(world: World, drainer: Caller, dice: Random) -> None:
+    """Read everything that can be read about what was ever accepted."""
+    world.census(drainer)
+    owner = world.owner
+    assert owner is not None
+    stored = {run.id for run in owner.store.ended("", None, {}, 0, 1_000_000)}
+    for id in sorted({*world.script.known, *stored}):
+        shown = _call(world, drainer, c.Show(id), dice)
+        if shown is not None and shown.total:
+            _call(world, drainer, c.Winners(id, 0, shown.total), dice)
+            world.results(drainer, id)

@@ -1,0 +1,290 @@
+"""What a history lets one conclude: offers, deliveries, settlements and chunks, gathered once for all checks.
+
+Guards: a fact is sure or it is marked as possible; a call without an answer is always only possible.
+
+Reservations are ordered by their receipts (owner epoch, count), which rise in the order in which they were made, and
+the owner's clock at a delivery is its deadline less the lease time: both hold whatever the caller's clock did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from fairway.model.config import QueueConfig
+from fairway.testing.history import History, Note, Request
+
+SLACK_SECONDS = 0.001  # times are floats near 2e9: a microsecond is lost in every sum
+ChunkId = tuple[int, int]
+Receipt = tuple[int, int]
+
+
+class Offered(msgspec.Struct):
+    """One offer of a submit: what was given, and the id it got (0: no answer)."""
+
+    request: Request
+    given: dict[str, Any]
+    id: int = 0
+    known: bool = False
+
+    @property
+    def tenant(self) -> str:
+        return self.given.get("tenant", "")
+
+    @property
+    def mark(self) -> object:
+        return self.given.get("metadata", {}).get("mark")
+
+
+class Delivery(msgspec.Struct):
+    """One reservation that a caller saw; `low` and `high` bound the owner's clock when it was made."""
+
+    request: Request
+    receipt: Receipt
+    deadline: float
+    low: float
+    high: float
+    spans: list[list[int]]
+    runs: dict[int, dict[str, Any]]
+    again: list[Request] = []  # the same reservation handed back by name
+
+    @property
+    def named(self) -> bool:
+        return bool(self.request.args.get("consumer"))
+
+    def picks(self) -> Iterator[tuple[ChunkId, int]]:
+        """Every chunk in the order of the picks, with its attempt."""
+        for submission, start, count, attempt in self.spans:
+            for index in range(start, start + count):
+                yield (submission, index), attempt
+
+
+class Hand(msgspec.Struct):
+    """One chunk of one delivery."""
+
+    delivery: Delivery
+    attempt: int
+
+    @property
+    def receipt(self) -> Receipt:
+        return self.delivery.receipt
+
+    @property
+    def request(self) -> Request:
+        return self.delivery.request
+
+
+class Settling(msgspec.Struct):
+    """One chunk of one complete, fail, renew or release; outcome "" when no answer was seen."""
+
+    request: Request
+    verb: str
+    receipt: Receipt
+    outcome: str
+    place: int  # of this chunk in the call
+    forged: bool = False
+
+
+class Chunk(msgspec.Struct):
+    """All that callers know of one chunk: hands in the order of receipts, settlings in the order of calls."""
+
+    hands: list[Hand] = []
+    settlings: list[Settling] = []
+
+    def settled(self, receipt: Receipt, *verbs: str) -> Iterator[Settling]:
+        for one in self.settlings:
+            if one.receipt == receipt and one.verb in verbs:
+                yield one
+
+
+class View(msgspec.Struct):
+    """A submission as some answer showed it."""
+
+    request: Request
+    shown: dict[str, Any]
+
+    @property
+    def ended(self) -> bool:
+        return self.shown["state"] != "active"
+
+
+class Facts:
+    """Everything that the checks share."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.offers: list[Offered] = []
+        self.by_id: dict[int, list[Offered]] = {}
+        self.deliveries: list[Delivery] = []
+        self.twice: list[tuple[Delivery, Request]] = []  # a receipt that two different requests got
+        self.chunks: dict[ChunkId, Chunk] = {}
+        self.views: dict[int, list[View]] = {}
+        self.by_target: dict[str, dict[int, list[Request]]] = {"cancel": {}, "redrive": {}}
+        self.losses: list[int] = []  # places where leases may have been forgotten: power loss, forget_leases
+        self.starts: list[tuple[int, Note]] = []
+        self._changes = [r for r in history.of("configure") if r.possible]
+        self.tenants: dict[int, str] = {}  # of every submission that was shown, handed out or accepted
+        self._gather_notes()
+        self._gather_offers()
+        self._gather_deliveries()
+        self._gather_settlings()
+        self._gather_views()
+
+    # -- gathering
+
+    def _gather_notes(self) -> None:
+        for place, note in self.history.notes:
+            if note.what == "start":
+                self.starts.append((place, note))
+            if note.what == "power_loss" or note.args.get("forget_leases"):
+                self.losses.append(place)
+
+    def _gather_offers(self) -> None:
+        for request in self.history.of("submit"):
+            if not request.possible:
+                continue
+            for n, given in enumerate(request.args["offers"]):
+                offered = Offered(request, given)
+                if request.answered:
+                    offered.id, offered.known = request.ok["ids"][n], request.ok["known"][n]
+                    self.by_id.setdefault(offered.id, []).append(offered)
+                self.offers.append(offered)
+        for op, targets in self.by_target.items():
+            for request in self.history.of(op):
+                if request.possible:
+                    targets.setdefault(request.args["sub"], []).append(request)
+
+    def _gather_deliveries(self) -> None:
+        by_receipt: dict[Receipt, Delivery] = {}
+        for request in self.history.of("reserve"):
+            if not request.answered or not request.ok["spans"]:
+                continue
+            reply, args = request.ok, request.args
+            receipt = (reply["epoch"], reply["count"])
+            known = by_receipt.get(receipt)
+            if known is not None:
+                same_name = args.get("consumer") and _name(known.request) == _name(request)
+                known.again.append(request) if same_name else self.twice.append((known, request))
+                continue
+            setting = "consumer_silent_seconds" if args.get("consumer") else "lease_seconds"
+            given = 0 if args.get("consumer") else args.get("lease_seconds", 0)
+            seconds = [given] if given else self.config(setting, request)
+            # A repeated answer does not describe what has ended since.
+            runs = {run["id"]: run for one in request.tries if one.answered for run in one.ok.get("runs", [])}
+            self.tenants.update({id: run["tenant"] for id, run in runs.items()})
+            deadline = reply["deadline"]
+            low, high = deadline - max(seconds), deadline - min(seconds)
+            by_receipt[receipt] = Delivery(request, receipt, deadline, low, high, reply["spans"], runs)
+        self.deliveries = sorted(by_receipt.values(), key=lambda d: d.receipt)
+        for delivery in self.deliveries:
+            for chunk, attempt in delivery.picks():
+                self.chunk(chunk).hands.append(Hand(delivery, attempt))
+
+    def _gather_settlings(self) -> None:
+        for request in self.history.of("complete", "fail", "renew", "release"):
+            if not request.possible:
+                continue
+            outcomes = _unrolled(request.ok["outcomes"]) if request.answered else None
+            forged = bool(request.args.get("forged"))
+            place = 0
+            for epoch, count, spans in request.args["parts"]:
+                for submission, start, many in spans:
+                    for index in range(start, start + many):
+                        outcome = (
+                            ""
+                            if outcomes is None
+                            else outcomes[place]
+                            if place < len(outcomes)
+                            else "missing"
+                        )
+                        settling = Settling(request, request.op, (epoch, count), outcome, place, forged)
+                        self.chunk((submission, index)).settlings.append(settling)
+                        place += 1
+
+    def _gather_views(self) -> None:
+        for request in self.history.of("show", "wait", "cancel", "redrive", "list_active", "census"):
+            if not request.answered:
+                continue
+            shown = request.ok["active"] if request.op == "census" else request.ok
+            for one in shown if isinstance(shown, list) else [shown]:
+                self.views.setdefault(one["id"], []).append(View(request, one))
+                self.tenants[one["id"]] = one["tenant"]
+        for id, offers in self.by_id.items():
+            self.tenants[id] = offers[0].tenant
+
+    # -- asking
+
+    def chunk(self, id: ChunkId) -> Chunk:
+        found = self.chunks.get(id)
+        if found is None:
+            found = self.chunks[id] = Chunk([], [])
+        return found
+
+    def config(self, name: str, request: Request) -> list[Any]:
+        """Every value that a setting may have had while a request was under way."""
+        end = request.end if request.answered else len(self.history.lines)
+        sure = [r for r in self._changes if r.answered and name in r.args and r.end < request.begin]
+        values = [
+            r.args[name]
+            for r in self._changes
+            if name in r.args
+            and r.begin < end
+            and not any(r.answered and r.end < other.begin for other in sure)
+        ]
+        if not sure:
+            first = self.history.header.config.get(name, getattr(QueueConfig(), name))
+            values.append(first)
+        return values
+
+    def config_ever(self, name: str) -> list[Any]:
+        """Every value that a setting may have had at any time."""
+        first = self.history.header.config.get(name, getattr(QueueConfig(), name))
+        return [first, *(r.args[name] for r in self._changes if name in r.args)]
+
+    def redriven(self, submission: int, after: int, before: int) -> bool:
+        """Whether a redrive may have taken effect between two places."""
+        return any(
+            r.begin < before and not (r.answered and r.end < after)
+            for r in self.by_target["redrive"].get(submission, [])
+        )
+
+    def forgotten(self, after: int, before: int) -> bool:
+        """Whether leases may have been forgotten between two places."""
+        return any(after < place < before for place in self.losses)
+
+    def may_be_purged(self, submission: int, place: int, t: float) -> bool:
+        """Whether the retention of a submission may be over at a place; nobody knows when an unaccepted one began."""
+        kept = min(self.config_ever("retention_seconds"))
+        accepted = [o.request for o in self.by_id.get(submission, [])]
+        first = min((self.clock_low(r.begin, r.begin_t) for r in accepted), default=0.0)
+        return self.clock_high(place, t) - first >= kept
+
+    def clock_low(self, place: int, t: float) -> float:
+        """The owner's clock at a place is at least this."""
+        started = [note for at, note in self.starts if at < place]
+        return started[-1].args["clock"] + (t - started[-1].t) if started else t
+
+    def clock_high(self, place: int, t: float) -> float:
+        """The owner's clock at a place is at most this."""
+        return max([note.args["clock"] + (t - note.t) for at, note in self.starts if at < place], default=t)
+
+    def restarted(self, after: int, before: int) -> bool:
+        return any(after < at < before for at, _ in self.starts)
+
+
+def facts_of(history: History) -> Facts:
+    """The facts of a history, gathered at the first call."""
+    found = history.memo.get("facts")
+    if found is None:
+        found = history.memo["facts"] = Facts(history)
+    return found
+
+
+def _name(request: Request) -> tuple[str, int]:
+    return request.args["consumer"], request.args.get("seq", 0)
+
+
+def _unrolled(outcomes: list[list[Any]]) -> list[str]:
+    return [outcome for outcome, many in outcomes for _ in range(many)]

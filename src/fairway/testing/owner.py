@@ -1,0 +1,150 @@
+"""A simulated owner: the engine over a store, driven one step at a time as the runtime drives it.
+
+Guards: no answer leaves before its group and every earlier one is stored; an owner that cannot store its group is
+thrown away with all that it had not answered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fairway.engine.closing import Closing
+from fairway.engine.commands import Call, Reserved
+from fairway.engine.draft import Draft
+from fairway.engine.engine import Engine
+from fairway.engine.lookups import Found
+from fairway.engine.state import Start
+from fairway.errors import FairwayError, Fenced, GroupUnknown, StoreFailed
+from fairway.model.page import payloads_of
+from fairway.model.submission import Described
+from fairway.store.port import Store
+from fairway.testing.history import text_of
+
+LoadEngine = Callable[[Store, Any, Start], Engine]
+
+
+class Answer(msgspec.Struct):
+    """What leaves an owner: the reply or the error of something sent to it."""
+
+    sent: Any
+    reply: Any = None
+    error: FairwayError | None = None
+
+
+class Owner:
+    """An engine, its store handle, and what is on its way in and out."""
+
+    def __init__(self, store: Store, start: Start, load: LoadEngine = Engine.load) -> None:
+        self.store = store
+        self.meta = store.take_over()
+        self.engine = load(store, self.meta, start)
+        self.inbox: deque[tuple[Any, Call]] = deque()
+        self.looked: deque[tuple[Any, Call, Found]] = deque()
+        self.outbox: deque[Answer] = deque()
+        self.open: dict[int, tuple[Any, Draft]] = {}  # drafts that have not left, by id
+        self.closing: Closing | None = None
+        self.alive = True
+
+    def put(self, sent: Any, call: Call) -> None:
+        """Something sent arrives."""
+        self.inbox.append((sent, call))
+
+    def execute(self, now: float, linger: bool = False) -> None:
+        """Carry out the next call that arrived; one that lingers has read the store and waits for `execute_looked`."""
+        if self.engine.next_due <= now:
+            self.engine.tick(now)
+        sent, call = self.inbox.popleft()
+        lookups = self.engine.lookups(call)
+        found = None if lookups is None else lookups.read(self.store)
+        if found is not None and linger:
+            self.looked.append((sent, call, found))
+        else:
+            self._execute(sent, call, now, found)
+
+    def execute_looked(self, now: float) -> None:
+        """Carry out the calls whose reads are done, though much may have happened since."""
+        while self.looked:
+            sent, call, found = self.looked.popleft()
+            self._execute(sent, call, now, found)
+
+    def _execute(self, sent: Any, call: Call, now: float, found: Found | None) -> None:
+        draft = self.engine.execute(call, now, found)
+        draft.on_leave = lambda left: self._leave(sent, left)
+        self.open[id(draft)] = (sent, draft)
+
+    def _leave(self, sent: Any, draft: Draft) -> None:
+        self.open.pop(id(draft), None)
+        self.outbox.append(Answer(sent, draft.reply, draft.error))
+
+    def close(self, now: float) -> bool:
+        """Close the filling group if none is being stored; says whether one is."""
+        if self.closing is None:
+            self.closing = self.engine.close_group(now)
+        return self.closing is not None
+
+    def commit(self) -> str:
+        """Store the closed group and let its answers leave; says what came of it."""
+        closing = self.closing
+        if closing is None:
+            return "idle"
+        told = "stored"
+        if closing.group is not None:
+            try:
+                self.store.commit(closing.group)
+            except GroupUnknown:
+                told = "unknown, stored"
+                try:
+                    if not self.store.settle(closing.group):
+                        return self._end(StoreFailed())
+                except Fenced as error:
+                    return self._end(error)
+            except (StoreFailed, Fenced) as error:
+                return self._end(error)
+        self.closing = None
+        self.engine.stored(closing)
+        return told
+
+    def _end(self, error: FairwayError) -> str:
+        """Everybody who has no answer gets this error; the engine is worth nothing any more."""
+        self.alive = False
+        for sent, _ in list(self.open.values()):
+            self.outbox.append(Answer(sent, error=error))
+        for sent, *_ in (*self.inbox, *self.looked):
+            self.outbox.append(Answer(sent, error=error))
+        self.open.clear()
+        self.inbox.clear()
+        self.looked.clear()
+        self.closing = None
+        return error.code
+
+    def abandon(self, sent: Any) -> None:
+        """The caller of a waiting call is gone."""
+        for other, draft in list(self.open.values()):
+            if other is sent and not draft.answered:
+                self.engine.abandon(draft)
+                del self.open[id(draft)]
+
+    def payloads(self, reply: Reserved) -> list[list[Any]]:
+        """The inline payloads of a reservation, read after its group is stored."""
+        wanted: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for id, start, count, _ in reply.spans:
+            described = reply.runs.get(id)
+            if described is not None and described.page_starts:
+                for index in range(start, start + count):
+                    page = _page_of(described, index)
+                    wanted.setdefault((id, page), []).append((index, index - described.page_starts[page]))
+        pages = self.store.pages(list(wanted)) if wanted else {}
+        texts: list[list[Any]] = []
+        for (id, page), places in wanted.items():
+            if (id, page) in pages:
+                payloads = payloads_of(pages[id, page])
+                texts += [[id, index, text_of(payloads[place])] for index, place in places]
+        return texts
+
+
+def _page_of(described: Described, index: int) -> int:
+    return max(n for n, first in enumerate(described.page_starts) if first <= index)

@@ -1,0 +1,166 @@
+"""Steps: what happens next in a simulated world, one thing at a time.
+
+Guards: a step takes its choices from its own dice alone.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from fairway.engine import commands as c
+from fairway.store.memory.shelf import Fault
+from fairway.testing.fuse import Stopped
+from fairway.testing.owner import Owner
+from fairway.testing.world import ZOMBIES_MAX, World
+
+_OPEN_CALLS_MAX = 3
+
+
+def step(world: World, dice: Random) -> None:
+    """One step: a little time passes, something may go wrong, somebody does something."""
+    try:
+        _pass_time(world, dice)
+        if dice.random() < world.profile.fault_rate:
+            _fault(world, dice)
+        if world.owner is None or not world.owner.alive:
+            _replace(world, dice)
+        for caller in world.callers:
+            if len(caller.open) < _OPEN_CALLS_MAX and dice.random() < 2.0 / len(world.callers):
+                asked = world.script.next(caller, dice, world.now)
+                if asked is not None:
+                    world.send(caller, asked, dice)
+        world.resend(dice)
+        for zombie in world.zombies:
+            _haunt(world, zombie, dice)
+        if world.owner is not None:
+            _work(world, world.owner, dice)
+        _reads(world, dice)
+    except Stopped:
+        world.faults["crash at a store call"] += 1
+        world.down("crash")
+    world.zombies = [zombie for zombie in world.zombies if zombie.alive or zombie.outbox]
+
+
+def _haunt(world: World, zombie: Owner, dice: Random) -> None:
+    """An owner that lost the queue and does not know it goes on."""
+    try:
+        if zombie.alive:
+            world.tick(zombie)
+        _work(world, zombie, dice)
+    except Stopped:
+        zombie.alive = False
+
+
+def _pass_time(world: World, dice: Random) -> None:
+    world.now += dice.choice((0.0, 0.01, 0.1, 0.5, 1.0))
+    if dice.random() < 0.05:
+        world.now += dice.choice((5.0, 20.0, 60.0))
+    owner = world.owner
+    if owner is not None and owner.alive and dice.random() < 0.9:
+        world.tick(owner)
+
+
+def _replace(world: World, dice: Random) -> None:
+    """An owner that ended says so to its callers; after a while a new one takes over."""
+    if world.owner is not None:
+        world.deliver(world.owner, dice, world.profile.reply_loss)
+        world.down("owner ended")
+    if dice.random() < 0.6:
+        world.start(dice)
+
+
+def _work(world: World, owner: Owner, dice: Random) -> None:
+    """Some of what an owner can do: everything at once, or a few small things in any order."""
+    loss = world.profile.reply_loss
+    if dice.random() < world.profile.pump_rate:
+        world.pump(owner, dice, loss)
+        return
+    for _ in range(dice.randint(0, 4)):
+        if not owner.alive:
+            break
+        what = dice.choice(("execute", "execute", "execute", "look", "looked", "close", "store", "deliver"))
+        if what in ("execute", "look") and owner.inbox:
+            owner.execute(world.clock(owner), linger=what == "look")
+        elif what == "looked":
+            owner.execute_looked(world.clock(owner))
+        elif what == "close":
+            owner.close(world.clock(owner))
+        elif what == "store":
+            world.commit(owner)
+        elif what == "deliver":
+            world.deliver(owner, dice, loss)
+
+
+def _reads(world: World, dice: Random) -> None:
+    chance = dice.random()
+    if chance < 0.02:
+        world.census(world.callers[0])
+    elif chance < 0.04:
+        world.sweep()
+    elif chance < 0.05 and world.script.known:
+        world.results(world.callers[0], dice.choice(world.script.known))
+
+
+# -- what goes wrong
+
+
+def _fault(world: World, dice: Random) -> None:
+    faults = world.profile.faults
+    name = dice.choices(list(faults), list(faults.values()))[0]
+    world.faults[name] += 1
+    if name in ("fail", "unknown_stored", "unknown_lost", "late"):
+        world.next_fault = Fault(name)
+    else:
+        globals()[f"_{name}"](world, dice)
+    if dice.random() < 0.3:
+        world.shelf.deliver_late()
+
+
+def _crash(world: World, dice: Random) -> None:
+    world.down("crash")
+
+
+def _crash_in_store(world: World, dice: Random) -> None:
+    world.fuse.left = dice.randint(0, 12)
+
+
+def _power_loss(world: World, dice: Random) -> None:
+    world.down("crash")
+    world.zombies.clear()
+    world.next_fault = Fault.OK
+    world.shelf.power_loss()
+    world.recorder.note(world.now, "power_loss")
+
+
+def _zombie(world: World, dice: Random) -> None:
+    if world.owner is not None and world.owner.alive and len(world.zombies) < ZOMBIES_MAX:
+        world.zombies.append(world.owner)
+        world.owner = None
+        world.recorder.note(world.now, "takeover")
+        world.start(dice)
+
+
+def _lose_requests(world: World, dice: Random) -> None:
+    if world.owner is not None:
+        world.owner.inbox.clear()
+
+
+def _wall_clock(world: World, dice: Random) -> None:
+    world.wall_shift += dice.choice((-3600.0, -7.0, 7.0, 600.0))
+
+
+def _time_jump(world: World, dice: Random) -> None:
+    world.now += dice.choice((120.0, 4000.0, 90_000.0, 31 * 86_400.0))
+
+
+def _caller_dies(world: World, dice: Random) -> None:
+    """A caller comes back with nothing but its name; what it held and asked is nobody's."""
+    caller = dice.choice(world.callers)
+    owner = world.owner
+    if owner is not None and owner.alive:
+        for sent, draft in list(owner.open.values()):
+            if sent.caller is caller and isinstance(sent.call.command, c.Reserve | c.Wait) and not draft.answered:
+                owner.abandon(sent)
+    caller.forget_me()
+    caller.held.clear()
+    caller.consumer_epoch = 0

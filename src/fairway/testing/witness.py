@@ -1,0 +1,84 @@
+"""Witnesses: chunks of which callers can prove that they were waiting, untouched, at a time.
+
+Guards: a witness is sound: it was accepted before, it was handed out for the first time after, and nothing that callers
+did or may have done could have kept it from being handed out in between.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of
+from fairway.testing.history import History, Request
+
+
+class Witness(msgspec.Struct):
+    """A chunk that waited from the end of `accepted` until `hand`; not before the owner's clock said `due`."""
+
+    id: ChunkId
+    tenant: str
+    accepted: Request
+    due: float
+    hand: Hand
+
+    def waits_at(self, delivery: Delivery) -> bool:
+        """Whether it surely waited when another delivery was made."""
+        return self.accepted.end < delivery.request.begin and self.due <= delivery.low - SLACK_SECONDS
+
+
+def witnesses_of(history: History) -> dict[ChunkId, Witness]:
+    """All witnesses of a history."""
+    memo = history.memo
+    if "witnesses" not in memo:
+        facts = facts_of(history)
+        paused = {r.args["sub"] for r in history.of("pause") if r.possible and r.args.get("sub")}
+        shaky = _named_may_shrink(history)
+        witnesses = {}
+        for id, chunk in facts.chunks.items():
+            if chunk.hands and id[0] not in paused and not shaky:
+                witness = _witness(facts, id, chunk.hands[0])
+                if witness is not None:
+                    witnesses[id] = witness
+        memo["witnesses"] = witnesses
+    return memo["witnesses"]
+
+
+def _named_may_shrink(history: History) -> bool:
+    # Half of a named reservation may go back uncounted, unseen by anybody.
+    return any(r.possible and r.args.get("consumer") for r in history.of("reserve"))
+
+
+def _witness(facts: Facts, id: ChunkId, hand: Hand) -> Witness | None:
+    offers = [o for o in facts.by_id.get(id[0], []) if not o.known]
+    run = hand.delivery.runs.get(id[0])
+    # A first seen attempt above 1 means a lease that nobody saw.
+    if not offers or run is None or hand.attempt != 1:
+        return None
+    accepted, end = offers[0].request, hand.request.end
+    if facts.redriven(id[0], 0, end) or facts.forgotten(accepted.begin, end):
+        return None
+    return Witness(id, run["tenant"], accepted, run["not_before"], hand)
+
+
+def is_plain_fair(facts: Facts, request: Request) -> bool:
+    """Whether a reserve surely went by plain Fair."""
+    strategy = request.args.get("strategy", "")
+    return strategy == "Fair" or (not strategy and set(facts.config("strategy", request)) == {"Fair"})
+
+
+def may_be_paused(history: History, begin: int, end: int, tenant: str) -> bool:
+    """Whether the queue or the tenant may have been paused between two places."""
+    pauses = [r for r in history.of("pause") if r.possible and not r.args.get("sub")]
+    pauses = [r for r in pauses if r.args.get("tenant") in (None, tenant)]
+    for pause in pauses:
+        if not pause.args["on"] or pause.begin > end:
+            continue
+        target = pause.args.get("tenant")
+        resumed = any(
+            not r.args["on"] and r.args.get("tenant") == target and r.answered and pause.answered
+            and r.begin > pause.end and r.end < begin
+            for r in pauses
+        )  # fmt: skip
+        if not resumed:
+            return True
+    return False

@@ -1,0 +1,208 @@
+"""The simulated world: one disk, its owners, the callers, a clock, and everything that can go wrong.
+
+Guards: one seed, one history: every step has dice of its own, so steps can be left out without changing the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+from fairway.engine import commands as c
+from fairway.engine.draft import Draft
+from fairway.engine.state import Start
+from fairway.model.page import results_of as page_results
+from fairway.store.memory.shelf import Fault, Shelf
+from fairway.store.memory.store import MemoryStore
+from fairway.testing.caller import Asked, Caller, Sent
+from fairway.testing.client_script import Script
+from fairway.testing.fuse import Fuse, FusedStore, Stopped
+from fairway.testing.history import Header, Recorder
+from fairway.testing.owner import Answer, LoadEngine, Owner
+from fairway.testing.profile import Profile
+from fairway.testing.vocabulary import reply_of
+
+QUEUE = "sim"
+BEGIN = 1_800_000_000.0
+PATIENCE_SECONDS = 3.0  # then a caller sends its request again
+ZOMBIES_MAX = 2
+
+
+class World:
+    """Everything of one simulated history."""
+
+    def __init__(self, profile: Profile, load: LoadEngine, shelf: Shelf | None = None) -> None:
+        self.profile = profile
+        self.load = load
+        self.now = BEGIN
+        self.wall_shift = 0.0
+        self.shelf = shelf or Shelf()
+        self.shelf.faults = self._commit_fault
+        self.next_fault = Fault.OK
+        self.fuse = Fuse()
+        header = Header(queue=QUEUE, drained=True, origin={"seed": profile.seed})
+        self.recorder = Recorder(header)
+        self.script = Script(profile)
+        self.owner: Owner | None = None
+        self.zombies: list[Owner] = []
+        self.bases: dict[int, float] = {}  # an owner's clock less the world's
+        self.starts = 0
+        self.callers = [Caller(f"caller{n}", self.recorder, profile.ack_lag) for n in range(profile.callers)]
+        self.faults: Counter[str] = Counter()
+        self.calls = 0
+
+    # -- the owner
+
+    def start(self, dice: Random) -> None:
+        """A new owner takes over."""
+        wall = self.now + self.wall_shift
+        forget = "forget_leases" in self.profile.faults and dice.random() < 0.1
+        start = Start(QUEUE, dice.getrandbits(32), dice.getrandbits(63), wall, forget)
+        self.starts += 1
+        store = FusedStore(MemoryStore.open(QUEUE, self.shelf), self.fuse)
+        try:
+            owner = Owner(store, start, self.load)  # pyright: ignore[reportArgumentType]
+        except Stopped:
+            self.faults["crash in a start"] += 1
+            return
+        self.bases[id(owner)] = owner.engine.state.now - self.now
+        self.owner = owner
+        more: dict[str, Any] = {"forget_leases": True} if forget else {}
+        self.recorder.note(self.now, "start", clock=wall, **more)
+
+    def clock(self, owner: Owner) -> float:
+        """What an owner believes the time to be."""
+        return self.now + self.bases[id(owner)]
+
+    def down(self, what: str) -> None:
+        """The owner is gone, with everything it had not sent."""
+        if self.owner is not None:
+            self.recorder.note(self.now, what)
+        self.owner = None
+
+    def _commit_fault(self, group: object) -> Fault:
+        fault, self.next_fault = self.next_fault, Fault.OK
+        return fault
+
+    # -- calls
+
+    def send(self, caller: Caller, asked: Asked, dice: Random) -> None:
+        """A request leaves its caller; nobody may be there to take it."""
+        sent = caller.send(asked, self.now)
+        self.calls += 1
+        owners = [owner for owner in (self.owner, *self.zombies) if owner is not None and owner.alive]
+        if owners:
+            # A caller that has not heard of the new owner still speaks to the old one.
+            owner = owners[0] if dice.random() < 0.7 else dice.choice(owners)
+            owner.put(sent, sent.call)
+
+    def resend(self, dice: Random, patience: float = PATIENCE_SECONDS) -> None:
+        """Callers that waited long enough send their open requests again."""
+        for caller in self.callers:
+            for asked in list(caller.open.values()):
+                waits = getattr(asked.command, "wait_seconds", 0.0) + getattr(asked.command, "seconds", 0.0)
+                if self.now - asked.sent_at >= patience + waits:
+                    self.send(caller, asked, dice)
+
+    def deliver(self, owner: Owner, dice: Random, loss: float) -> None:
+        """Everything that left an owner arrives, or is lost on the way."""
+        while owner.outbox:
+            answer = owner.outbox.popleft()
+            if loss and dice.random() < loss:
+                self.faults["lost reply"] += 1
+                continue
+            self._arrive(owner, answer)
+
+    def _arrive(self, owner: Owner, answer: Answer) -> None:
+        sent: Sent = answer.sent
+        payloads = None
+        if isinstance(answer.reply, c.Reserved):
+            payloads = owner.payloads(answer.reply)
+        sent.caller.hear(sent, self.now, answer.reply, answer.error, payloads)
+        self._learn(sent, answer)
+
+    def _learn(self, sent: Sent, answer: Answer) -> None:
+        caller, command, reply = sent.caller, sent.call.command, answer.reply
+        if answer.error is not None:
+            return
+        if isinstance(command, c.Register) and caller.joining is sent.asked:
+            caller.id, caller.joining = reply, None
+        elif isinstance(command, c.Submit):
+            self.script.known += [id for id in reply.ids if id not in self.script.known]
+        elif isinstance(command, c.Join) and command.consumer == caller.consumer:
+            caller.consumer_epoch = reply
+        elif isinstance(command, c.Goodbye):
+            caller.forget_me()
+
+    # -- one owner's work
+
+    def pump(self, owner: Owner, dice: Random, loss: float) -> None:
+        """Bring everything through: execute, close, store, deliver."""
+        owner.execute_looked(self.clock(owner))
+        while owner.alive and owner.inbox:
+            owner.execute(self.clock(owner))
+        for _ in range(2):
+            if owner.alive and owner.close(self.clock(owner)):
+                self.commit(owner)
+        self.deliver(owner, dice, loss)
+
+    def commit(self, owner: Owner) -> None:
+        """Store the closed group; what an owner without the queue says from memory is not sent."""
+        stale = owner is not self.owner and owner.closing is not None and owner.closing.group is None
+        if stale:
+            owner.closing = None
+            return
+        told = owner.commit()
+        if told not in ("stored", "idle"):
+            self.recorder.note(self.now, "group", outcome=told)
+
+    def tick(self, owner: Owner) -> None:
+        if owner.engine.next_due <= self.clock(owner):
+            owner.engine.tick(self.clock(owner))
+
+    # -- reads that are made at one instant
+
+    def census(self, caller: Caller) -> None:
+        """Counts, active submissions and tenants as of one instant."""
+        owner = self.owner
+        if owner is None or not owner.alive:
+            return
+        line = self.recorder.begin(self.now, caller.name, "census", {})
+        drafts = [self._read(owner, command) for command in (c.Stats(), c.ListActive(limit=10_000), c.Tenants())]
+        left: list[Draft] = []
+        for draft in drafts:
+            draft.on_leave = left.append
+        self.pump_reads(owner)
+        if len(left) == len(drafts):
+            stats, active, tenants = (reply_of(draft.reply) for draft in drafts)
+            self.recorder.end(self.now, line, {"stats": stats, "active": active, "tenants": tenants})
+
+    def _read(self, owner: Owner, command: c.Command) -> Draft:
+        return owner.engine.execute(c.Call(command), self.clock(owner))
+
+    def pump_reads(self, owner: Owner) -> None:
+        """Store what is open, so that what was read may be told."""
+        for _ in range(2):
+            if owner.alive and owner.close(self.clock(owner)):
+                self.commit(owner)
+
+    def results(self, caller: Caller, submission: int) -> None:
+        """Read the registered results of a submission, as `collect` does."""
+        owner = self.owner
+        if owner is None:
+            return
+        line = self.recorder.begin(self.now, caller.name, "results", {"sub": submission})
+        pages = owner.store.results(submission, 0, 1_000_000)
+        pairs = sorted(pair for page in pages for pair in page_results(page.body))
+        self.recorder.end(self.now, line, [[index, body.decode("latin-1")] for index, body in pairs])
+
+    def sweep(self) -> None:
+        """What the runtime's sweeper does: remove what is older than its retention."""
+        owner = self.owner
+        if owner is None or not owner.alive:
+            return
+        config, now = owner.engine.state.config, self.clock(owner)
+        ids = owner.store.ended_before(now - config.retention_seconds, 500)
+        keys = owner.store.keys_expired(now, 500)
+        owner.engine.execute(c.Call(c.Purge(ids, keys, now - config.event_seconds)), now)
