@@ -46,7 +46,7 @@ SQL_QUIET = re.compile(
 SQL_CONTROL = re.compile(r"\s*(PRAGMA\s|BEGIN\b|COMMIT\b|ROLLBACK\b|SAVEPOINT\s|VACUUM\b|ATTACH\s)")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
 QUALIFIERS = {"max", "min"}
-UNITS = {"seconds", "millis", "bytes", "chars", "rows", "bits", "percent", "ratio", "version", "port"}
+UNITS = {"seconds", "millis", "bytes", "kib", "chars", "rows", "bits", "percent", "ratio", "version", "port"}
 # Written so that this file does not contain what it looks for.
 REGISTRY = re.compile(r"pypi\.org|pythonhosted\.org|arti[f]actory|--(extra-)?index-url[ =]\S*:")
 MACHINE_PATH = re.compile(r"(?<![\w.)}])/(work|root|home|Users)/")

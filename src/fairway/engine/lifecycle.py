@@ -1,6 +1,7 @@
 """The life cycle of submissions and chunks as two tables; the docs' diagrams are drawn from them.
 
-Guards: no other transition exists: `submission_after` and `chunk_after` raise on one that is not in the table.
+Guards: no other transition exists: `submission_after` raises on one that is not in the table, and the tests hold
+every chunk of every program against CHUNK.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ CHUNK: Final[dict[tuple[str, str], str]] = {
     ("waiting", "submission ends"): "skipped",
     ("leased", "complete"): "done",
     ("leased", "release"): "waiting",
+    ("leased", "fail, retry at once"): "waiting",
     ("leased", "fail, retry later"): "backing off",
     ("leased", "fail, no attempt left"): "dead",
     ("leased", "expire"): "waiting",
     ("leased", "expire, no attempt left"): "dead",
+    ("leased", "hand back by name, no attempt left"): "dead",
     ("leased", "submission ends"): "skipped",
     ("backing off", "due"): "waiting",
     ("backing off", "submission ends"): "skipped",
     ("dead", "redrive"): "waiting",
     ("skipped", "redrive"): "waiting",
+    ("skipped", "redrive, its lease still out"): "leased",
 }
 
 

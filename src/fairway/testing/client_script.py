@@ -25,6 +25,7 @@ class Script:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.known: list[int] = []  # accepted submissions
+        self.broken: list[int] = []  # those that failed in part, or were cancelled
         self.marks = 0
         self.whales = 0
         self.paused: set[tuple[str | None, int]] = set()  # what somebody may have paused
@@ -211,7 +212,8 @@ class Script:
         return caller.ask(c.Cancel(self._id(dice)))
 
     def _redrive(self, caller: Caller, dice: Random, now: float) -> Asked:
-        return caller.ask(c.Redrive(self._id(dice)))
+        broken = self.broken and dice.random() < 0.8
+        return caller.ask(c.Redrive(dice.choice(self.broken[-6:]) if broken else self._id(dice)))
 
     def _show(self, caller: Caller, dice: Random, now: float) -> Asked:
         return caller.ask(dice.choice((c.Show(self._id(dice)), c.ListActive())))

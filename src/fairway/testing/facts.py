@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from fairway.model.config import QueueConfig
-from fairway.testing.history import History, Note, Request
+from fairway.testing.history import History, Note, Request, Try
 
 SLACK_SECONDS = 0.001  # times are floats near 2e9: a microsecond is lost in every sum
 ChunkId = tuple[int, int]
@@ -253,6 +253,10 @@ class Facts:
     def forgotten(self, after: int, before: int) -> bool:
         """Whether leases may have been forgotten between two places."""
         return any(after < place < before for place in self.losses)
+
+    def seconds_at_most(self, first: Request, last: Try) -> float:
+        """How much time may have passed on owners' clocks from a request until an answer."""
+        return self.clock_high(last.end, last.end_t) - self.clock_low(first.begin, first.begin_t)
 
     def may_be_purged(self, submission: int, place: int, t: float) -> bool:
         """Whether the retention of a submission may be over at a place; nobody knows when an unaccepted one began."""

@@ -123,13 +123,14 @@ class Request(msgspec.Struct):
         return not self.refused
 
     @property
+    def good(self) -> Try:
+        """The try that brought the good answer; the last one if there is none."""
+        return next((one for one in self.tries if one.end == self.end >= 0), self.tries[-1])
+
+    @property
     def end_t(self) -> float:
         """When the good answer was seen; infinite if it never was."""
-        return (
-            next((t.end_t for t in self.tries if t.end == self.end), float("inf"))
-            if self.answered
-            else float("inf")
-        )
+        return self.good.end_t if self.answered else float("inf")
 
     @property
     def begin_t(self) -> float:

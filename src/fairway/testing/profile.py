@@ -95,6 +95,6 @@ def profile_of(seed: int) -> Profile:
             "consumer_silent_seconds": dice.choice((10.0, 60.0, 3600.0)),
             "client_silent_seconds": dice.choice((60.0, 3600.0, 86_400.0)),
         },
-        chunks_max=dice.choice((3, 8, 8, 30, 200)) if dice.random() < 0.98 else 70_000,
+        chunks_max=dice.choice((3, 8, 8, 30, 200)) if dice.random() < 0.99 else 66_000,
         delays=dice.random() < 0.5,
     )

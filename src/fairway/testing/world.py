@@ -130,6 +130,10 @@ class World:
             caller.id, caller.joining = reply, None
         elif isinstance(command, c.Submit):
             self.script.known += [id for id in reply.ids if id not in self.script.known]
+        elif isinstance(command, c.Cancel):
+            self.script.broken.append(command.id)
+        elif isinstance(command, c.Fail) and any(outcome == "dead" for outcome, _ in reply.outcomes):
+            self.script.broken.append(command.parts[0].spans[0][0])
         elif isinstance(command, c.Join) and command.consumer == caller.consumer:
             caller.consumer_epoch = reply
         elif isinstance(command, c.Goodbye):

@@ -5,10 +5,11 @@ Guards: DESIGN promise 7. A `census` reads the counts and the active submissions
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
-from fairway.testing.facts import facts_of
-from fairway.testing.history import History, Request
+from fairway.testing.facts import Facts, facts_of
+from fairway.testing.history import History
 from fairway.testing.violation import Violation, found
 
 
@@ -50,39 +51,39 @@ def _sums(census: dict[str, Any]) -> list[tuple[str, int, int]]:
 
 
 def check_counts_match_callers(history: History) -> list[Violation]:
-    """Done and dead chunks of a submission are those that callers completed and failed."""
+    """Done chunks of a submission are those that callers completed."""
     facts = facts_of(history)
     trims = any(r.possible and r.args.get("complete") for r in history.of("trim"))
-    by_submission: dict[int, list[Any]] = {}
-    for id, chunk in facts.chunks.items():
-        by_submission.setdefault(id[0], []).append(chunk)
+    sure, possible = _done_places(facts)
     violations: list[Violation] = []
     for id, views in facts.views.items():
         for view in views:
-            sure = possible = 0
-            for chunk in by_submission.get(id, []):
-                sure += any(
-                    s.outcome in ("done", "already") and 0 <= s.request.end < view.request.begin
-                    for s in chunk.settlings
-                )
-                possible += any(_may_be_done(s, view.request) for s in chunk.settlings)
-            done = view.shown["done"]
-            if done < sure or (done > possible and not trims):
-                what = f"submission {id} says {done} done; callers know of {sure} to {possible}"
+            shown = view.shown
+            least = bisect_left(sure.get(id, []), view.request.begin)
+            most = bisect_left(possible.get(id, []), view.request.end)
+            if shown["done"] < least or (shown["done"] > most and not trims):
+                what = f"submission {id} says {shown['done']} done; callers know of {least} to {most}"
                 violations.append(found("counts_match_callers", what, view.request))
-            if not 0 <= done + view.shown["failed"] + view.shown["leased"] <= view.shown["total"]:
-                violations.append(
-                    found("counts_match_callers", f"the counts of submission {id} exceed it", view.request)
-                )
+            if not 0 <= shown["done"] + shown["failed"] + shown["leased"] <= shown["total"]:
+                what = f"the counts of submission {id} exceed it"
+                violations.append(found("counts_match_callers", what, view.request))
     return violations
 
 
-def _may_be_done(settling: Any, read: Request) -> bool:
-    return (
-        settling.verb == "complete"
-        and settling.outcome in ("", "done", "already")
-        and settling.request.begin < read.end
-    )
+def _done_places(facts: Facts) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """For each submission, the places from which on each of its chunks is surely, and is possibly, done."""
+    sure: dict[int, list[int]] = {}
+    possible: dict[int, list[int]] = {}
+    for id, chunk in facts.chunks.items():
+        wins = [s for s in chunk.settlings if s.verb == "complete" and s.outcome in ("", "done", "already")]
+        if wins:
+            possible.setdefault(id[0], []).append(min(win.request.begin for win in wins))
+        told = [win.request.end for win in wins if win.outcome]
+        if told:
+            sure.setdefault(id[0], []).append(min(told))
+    for places in (*sure.values(), *possible.values()):
+        places.sort()
+    return sure, possible
 
 
 def check_drained_is_empty(history: History) -> list[Violation]:

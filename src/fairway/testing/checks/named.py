@@ -83,7 +83,7 @@ def check_consumers_are_fenced(history: History) -> list[Violation]:
                 join.args["consumer"] == request.args["consumer"] and join.ok > request.args["consumer_epoch"]
             )
             # A name that was silent for very long is forgotten, and its epochs begin again.
-            forgotten = one.end_t - join.begin_t >= 10 * silent
+            forgotten = facts.seconds_at_most(join, one) >= 10 * silent
             if one.answered and later and join.end < request.begin and not forgotten:
                 what = f"epoch {request.args['consumer_epoch']} of {request.args['consumer']!r} spoke after {join.ok}"
                 violations.append(found("consumers_are_fenced", what, join, request))
@@ -91,7 +91,7 @@ def check_consumers_are_fenced(history: History) -> list[Violation]:
     for join in joins:
         key = (join.args["consumer"], join.ok)
         before = epochs.get(key)
-        if before is not None and join.end_t - before.begin_t < 10 * silent:
+        if before is not None and facts.seconds_at_most(before, join.good) < 10 * silent:
             violations.append(
                 found("consumers_are_fenced", f"epoch {key} was given twice", before, join)
             )
@@ -101,17 +101,16 @@ def check_consumers_are_fenced(history: History) -> list[Violation]:
 
 def check_trimmed_is_gone(history: History) -> list[Violation]:
     """A seq at or below a trimmed one is not handed out again."""
+    facts = facts_of(history)
+    silent = min(facts.config_ever("consumer_silent_seconds"))
     trims = [r for r in history.of("trim") if r.answered]
     violations: list[Violation] = []
     for request in history.of("reserve"):
-        for trim in trims:
-            same = request.args.get("consumer") == trim.args["consumer"]
-            if (
-                same
-                and request.args.get("seq", 0) <= trim.args["seq"]
-                and request.answered
-                and trim.end < request.begin
-            ):
+        for trim in trims if request.answered and request.args.get("consumer") else []:
+            same = request.args["consumer"] == trim.args["consumer"] and request.args.get("seq", 0) <= trim.args["seq"]
+            # A name that was silent for very long is forgotten, with what it trimmed.
+            forgotten = facts.seconds_at_most(trim, request.good) >= 10 * silent
+            if same and trim.end < request.begin and not forgotten:
                 what = f"seq {request.args.get('seq', 0)} was answered after {trim.args['seq']} was trimmed"
                 violations.append(found("trimmed_is_gone", what, trim, request))
     return violations

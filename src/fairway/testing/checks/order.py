@@ -6,7 +6,7 @@ Guards: DESIGN section 3 (FIFO inside a tenant) and section 5 (never "no work" w
 from __future__ import annotations
 
 from fairway.testing.facts import ChunkId, facts_of
-from fairway.testing.history import History
+from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
 from fairway.testing.witness import Witness, is_plain_fair, may_be_paused, witnesses_of
 
@@ -58,21 +58,30 @@ def check_fifo_inside_a_tenant(history: History) -> list[Violation]:
 
 
 def check_no_wrong_empty_answer(history: History) -> list[Violation]:
-    """A reserve comes back empty only if no chunk was surely waiting while it was under way."""
-    facts = facts_of(history)
+    """A reserve comes back empty only if no chunk was surely waiting when it was asked, or when its wait was over."""
     witnesses = list(witnesses_of(history).values())
     violations: list[Violation] = []
     for request in history.of("reserve"):
         for one in request.tries:
             if not one.answered or one.ok["spans"] or request.args.get("consumer"):
                 continue
-            clock = facts.clock_low(one.begin, one.begin_t)
-            for witness in witnesses:
-                waited = witness.accepted.end < one.begin and one.end < witness.hand.request.begin
-                if waited and witness.due < clock and not may_be_paused(history, one.begin, one.end, witness.tenant):
-                    what = f"a reserve came back empty while chunk {witness.id} waited"
-                    violations.append(
-                        found("no_wrong_empty_answer", what, witness.accepted, request, witness.hand.request)
-                    )
-                    break
+            witness = next((w for w in witnesses if _waited(history, w, request, one)), None)
+            if witness is not None:
+                what = f"a reserve came back empty while chunk {witness.id} waited"
+                requests = (witness.accepted, request, witness.hand.request)
+                violations.append(found("no_wrong_empty_answer", what, *requests))
     return violations
+
+
+def _waited(history: History, witness: Witness, request: Request, one: Try) -> bool:
+    """Whether the witness surely waited at the moment at which nothing was found."""
+    if witness.hand.request.begin < one.end:
+        return False
+    facts = facts_of(history)
+    clock = facts.clock_low(one.begin, one.begin_t)
+    seconds = request.args.get("wait_seconds", 0.0)
+    at_once = witness.accepted.end < one.begin and witness.due < clock
+    over = one.end_t >= one.begin_t + seconds > witness.accepted.end_t and witness.due < clock + seconds
+    late = over and 0 <= witness.accepted.end < one.end
+    begin = one.begin if at_once else witness.accepted.end
+    return (at_once or late) and not may_be_paused(history, begin, one.end, witness.tenant)

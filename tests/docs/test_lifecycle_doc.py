@@ -1,0 +1,54 @@
+"""docs/lifecycle.md holds exactly what engine/lifecycle.py says; with FAIRWAY_WRITE_DOCS=1 it is brought up to date."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from fairway.engine.lifecycle import CHUNK, SUBMISSION, diagram
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "lifecycle.md"
+TABLES = {"submission": SUBMISSION, "chunk": CHUNK}
+
+
+def made(name: str) -> str:
+    """What the page holds of a table: the diagram, and a line per transition."""
+    rows = [
+        f"| {before or '(none)'} | {event} | {after} |" for (before, event), after in TABLES[name].items()
+    ]
+    table = ["| from | event | to |", "|---|---|---|", *rows]
+    return "\n".join(["", "```mermaid", diagram(TABLES[name]), "```", "", *table, ""])
+
+
+def place(name: str) -> re.Pattern[str]:
+    mark = f"from engine/lifecycle.py: {name}"
+    return re.compile(rf"(<!-- {mark} -->\n)(.*?)(\n<!-- end -->)", re.DOTALL)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_holds_what_the_table_says(name: str) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    if os.environ.get("FAIRWAY_WRITE_DOCS"):
+        text = place(name).sub(lambda match: match[1] + made(name) + match[3], text)
+        PAGE.write_text(text, encoding="utf-8")
+    found = place(name).findall(text)
+    assert [body for _, body, _ in found] == [made(name)], "write it anew with FAIRWAY_WRITE_DOCS=1"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_has_a_word_on_each_state(name: str) -> None:
+    section = PAGE.read_text(encoding="utf-8").split(f"## A {name}")[1].split("\n## ")[0]
+    told = re.findall(r"^\| \*\*([\w ]+)\*\* \| \S.*\|$", section, re.MULTILINE)
+    assert sorted(told) == sorted({*TABLES[name].values()})
+
+
+def test_the_diagram_draws_every_transition_once() -> None:
+    for table in TABLES.values():
+        lines = diagram(table).splitlines()
+        assert lines[0] == "stateDiagram-v2"
+        drawn = [line for line in lines[1:] if not line.endswith("--> [*]")]
+        assert len(drawn) == len(table) == len(set(drawn))
+    assert "    completed --> [*]" in diagram(SUBMISSION) and "    done --> [*]" in diagram(CHUNK)

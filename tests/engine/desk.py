@@ -1,0 +1,296 @@
+"""A queue without a runtime: the engine on a memory store, a clock that stands still, and one method per verb.
+
+Every step stores its group and is audited: the engine against first principles, and against a fresh start.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fairway.engine import dirty
+from fairway.engine.commands import (
+    Accepted,
+    Call,
+    Cancel,
+    Command,
+    Complete,
+    Configure,
+    Fail,
+    Join,
+    ListDead,
+    Part,
+    Pause,
+    Purge,
+    Redrive,
+    Register,
+    Release,
+    Renew,
+    Reply,
+    Reserve,
+    Reserved,
+    Settled,
+    SetWeight,
+    Show,
+    Stats,
+    Submit,
+    Trim,
+    Wait,
+    Winners,
+)
+from fairway.engine.draft import Draft
+from fairway.engine.engine import Engine
+from fairway.engine.state import Start
+from fairway.model.stored import Group, Meta
+from fairway.model.submission import Described, Offer
+from fairway.store.memory import MemoryStore, Shelf
+from tests.engine import truth
+
+Chunk = tuple[int, int]
+Leases = Reserved | list[Part]
+
+
+def parts(leases: Leases) -> list[Part]:
+    """All leases of a reservation as they are given back."""
+    if isinstance(leases, list):
+        return leases
+    return [Part(leases.epoch, leases.count, leases.seal, [span[:3] for span in leases.spans])]
+
+
+def some(reserved: Reserved, *chunks: Chunk) -> list[Part]:
+    """Some leases of a reservation."""
+    return [Part(reserved.epoch, reserved.count, reserved.seal, [(id, index, 1) for id, index in chunks])]
+
+
+def chunks(reserved: Reserved) -> list[Chunk]:
+    """The chunks of a reservation in the order of the picks."""
+    return [(id, index) for id, start, many, _ in reserved.spans for index in range(start, start + many)]
+
+
+def attempts(reserved: Reserved) -> list[int]:
+    return [attempt for _, _, many, attempt in reserved.spans for _ in range(many)]
+
+
+def spread(settled: Settled) -> list[str]:
+    return [outcome for outcome, many in settled.outcomes for _ in range(many)]
+
+
+def offer(
+    tenant: str = "a", n: int = 1, weight: int = 0, delay: float = 0.0, deadline: float = 0.0, **told: Any
+) -> Offer:
+    return Offer(Described(tenant, n, **told), (), weight, delay, deadline)
+
+
+class Desk:
+    """One queue. `audited` may be switched off where a test is long and checks what it is about itself."""
+
+    def __init__(self, now: float = 1_700_000_000.0, audited: bool = True) -> None:
+        self.shelf = Shelf()
+        self.now = now
+        self.audited = audited
+        self.groups: list[Group] = []  # all that were stored, in order
+        self.starts = 0
+        self.grouping = False
+        self._open(forget=False)
+
+    def _open(self, forget: bool) -> None:
+        self.starts += 1
+        self.store = MemoryStore(self.shelf, "q")
+        self.engine = Engine.load(self.store, self.store.take_over(), self._start(forget))
+        self.engine.tick(self.now)
+        self.settle()
+
+    def _start(self, forget: bool = False) -> Start:
+        return Start("q", 7 + self.starts, 42 + self.starts, self.now, forget)
+
+    @property
+    def state(self) -> Any:
+        return self.engine.state
+
+    # -- groups and time
+
+    def settle(self) -> None:
+        """Store what is there to be stored, let the answers leave, and audit."""
+        while (closing := self.engine.close_group(self.now)) is not None:
+            if closing.group is not None:
+                self.store.commit(closing.group)
+                self.groups.append(closing.group)
+            self.engine.stored(closing)
+        if self.audited:
+            self.audit()
+
+    @contextmanager
+    def one_group(self) -> Iterator[None]:
+        """What is called inside goes into one group."""
+        self.grouping = True
+        try:
+            yield
+        finally:
+            self.grouping = False
+        self.settle()
+
+    def pass_time(self, seconds: float) -> None:
+        """Time passes, and what is due is done, each thing at its time."""
+        until = self.now + seconds
+        while self.engine.next_due <= until:
+            self.now = max(self.now, self.engine.next_due)
+            self.engine.tick(self.now)
+            self.settle()
+        self.now = until
+        self.engine.tick(self.now)
+        self.settle()
+
+    def restart(self, down: float = 0.0, forget: bool = False) -> None:
+        """The process is gone and comes back."""
+        self.now += down
+        self._open(forget)
+
+    def power_loss(self) -> None:
+        """What was not synced is gone; then a restart."""
+        self.shelf.power_loss()
+        self._open(forget=False)
+
+    def audit(self) -> None:
+        """Everything is as it must be, and a start would bring it back."""
+        truth.check(self.engine)
+        assert self.engine.next_due > self.now
+        fresh = self.fresh()
+        truth.check(fresh)
+        truth.same(self.engine, fresh)
+
+    def fresh(self) -> Engine:
+        """What a start would make of the store, without taking over."""
+        held = self.shelf.queue("q")
+        meta = Meta(held.queue, held.range_id, held.number, held.meta)
+        fresh = Engine.load(self.store, meta, self._start())
+        fresh.tick(self.now)
+        return fresh
+
+    # -- calls
+
+    def send(self, command: Command, client: int = 0, number: int = 0, received: int = 0) -> Draft:
+        """A call, answered or waiting."""
+        call = Call(command, client, number, received)
+        lookups = self.engine.lookups(call)
+        found = None if lookups is None else lookups.read(self.store)
+        before = truth.footprint(self.engine) if self.audited else None
+        draft = self.engine.execute(call, self.now, found)
+        if before is not None and draft.error is not None:
+            truth.untouched(self.engine, before)
+        if not self.grouping:
+            self.settle()
+        return draft
+
+    def call(self, command: Command, client: int = 0, number: int = 0, received: int = 0) -> Any:
+        """A call that is answered at once."""
+        return answer(self.send(command, client, number, received))
+
+    def submit(self, tenant: str = "a", n: int = 1, **told: Any) -> int:
+        accepted: Accepted = self.call(Submit([offer(tenant, n, **told)]))
+        return accepted.ids[0]
+
+    def message(self, tenant: str = "a", **told: Any) -> int:
+        return self.submit(tenant, 1, policy="dead_letter", **told)
+
+    def reserve(self, max: int = 1, strategy: str = "", lease: float = 0.0) -> Reserved:
+        return self.call(Reserve(max, strategy, lease))
+
+    def wait_for_work(self, seconds: float, max: int = 1, strategy: str = "") -> Draft:
+        return self.send(Reserve(max, strategy, wait_seconds=seconds))
+
+    def named(self, consumer: str, epoch: int, seq: int, max: int = 100) -> Reserved:
+        return self.call(Reserve(max, consumer=consumer, consumer_epoch=epoch, seq=seq))
+
+    def complete(self, leases: Leases, results: list[bytes | None] | None = None, **told: Any) -> list[str]:
+        return spread(self.call(Complete(parts(leases), results, **told)))
+
+    def fail(self, leases: Leases, error: str = "bad", retry: bool = True, delay: float = -1.0) -> list[str]:
+        return spread(self.call(Fail(parts(leases), error, retry, delay)))
+
+    def renew(self, leases: Leases, seconds: float = 0.0) -> list[str]:
+        return spread(self.call(Renew(parts(leases), seconds)))
+
+    def release(self, leases: Leases) -> list[str]:
+        return spread(self.call(Release(parts(leases))))
+
+    def cancel(self, id: int) -> Any:
+        return self.call(Cancel(id))
+
+    def redrive(self, id: int) -> Any:
+        return self.call(Redrive(id))
+
+    def pause(self, tenant: str | None = None, submission: int = 0) -> None:
+        self.call(Pause(True, tenant, submission))
+
+    def resume(self, tenant: str | None = None, submission: int = 0) -> None:
+        self.call(Pause(False, tenant, submission))
+
+    def weigh(self, tenant: str, thousandths: int) -> None:
+        self.call(SetWeight(tenant, thousandths))
+
+    def configure(self, **changes: Any) -> Any:
+        return self.call(Configure(changes))
+
+    def join(self, consumer: str) -> int:
+        return self.call(Join(consumer))
+
+    def trim(self, consumer: str, epoch: int, seq: int, complete: bool = False) -> None:
+        self.call(Trim(consumer, epoch, seq, complete))
+
+    def purge(self, *ids: int, keys: list[tuple[str, str]] | None = None) -> Any:
+        return self.call(Purge(list(ids), keys or []))
+
+    def register(self) -> int:
+        return self.call(Register())
+
+    def show(self, id: int) -> Any:
+        return self.call(Show(id))
+
+    def wait(self, id: int, seconds: float) -> Draft:
+        return self.send(Wait(id, seconds))
+
+    def stats(self) -> Any:
+        return self.call(Stats())
+
+    def dead(self) -> list[Chunk]:
+        return [(chunk.submission, chunk.index) for chunk in self.call(ListDead())]
+
+    def winners(self, id: int, start: int = 0, count: int = 1_000_000) -> Any:
+        return self.call(Winners(id, start, count))
+
+    # -- longer ways
+
+    def drain(self, strategy: str = "", max: int = 1) -> list[Chunk]:
+        """Reserve and complete until there is no work; gives the chunks in order."""
+        got: list[Chunk] = []
+        while (reserved := self.reserve(max, strategy)).spans:
+            got += chunks(reserved)
+            assert set(self.complete(reserved)) == {"done"}
+        return got
+
+    def tenants_of(self, reserved: Reserved) -> str:
+        """The tenants of a reservation's chunks as one word."""
+        return "".join(reserved.runs[id].tenant for id, _ in chunks(reserved))
+
+
+def answer(draft: Draft) -> Reply:
+    """What a call was answered."""
+    assert draft.answered, "the call waits"
+    if draft.error is not None:
+        raise draft.error
+    return draft.reply
+
+
+def small_journal(monkeypatch: Any, groups: int = 2, objects: int = 1) -> None:
+    """Objects are rewritten soon and few at a time, so that starts meet every mixture of objects and journal."""
+    monkeypatch.setattr(dirty, "JOURNAL_GROUPS_MAX", groups)
+    monkeypatch.setattr(dirty, "FLUSH_OBJECTS_PER_GROUP_MAX", objects)
+
+
+def small_pages(monkeypatch: Any, chunks: int = 4) -> None:
+    """Bitmap pages of a few chunks, so that small submissions have several."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("fairway.engine.") and hasattr(module, "PAGE_CHUNKS"):
+            monkeypatch.setattr(module, "PAGE_CHUNKS", chunks)

@@ -1,0 +1,258 @@
+"""Groups: what is written, what is synced, and when answers leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairway.engine.commands import Call, Configure, Goodbye, Purge, Reserve, SetWeight, Show, Submit
+from fairway.engine.engine import Engine
+from fairway.errors import BadArgument, StoreFailed, TooLarge
+from fairway.limits import CALL_OFFERS_MAX, CHUNKS_MAX
+from fairway.model.stored import Group
+from fairway.store.memory import Fault
+from tests.engine.desk import Desk, answer, offer, parts, small_journal, some
+
+
+def size_of(group: Group) -> tuple[int, int]:
+    """(records, bytes) of a group."""
+    bodies = [group.meta, group.journal, group.events]
+    bodies += (
+        [row.body for row in group.rows] + [put.body for put in group.puts] + [end.body for end in group.ends]
+    )
+    many = len(group.rows) + len(group.puts) + len(group.ends) + len(group.results) + len(group.drops)
+    return many, sum(map(len, bodies))
+
+
+def test_one_submission_of_a_billion_chunks_costs_what_one_of_ten_costs() -> None:
+    sizes = {}
+    for n in (10, 1_000_000_000):
+        desk = Desk()
+        x = desk.submit("whale", n)
+        sizes[n, "submit"] = size_of(desk.groups[-1])
+        held = desk.reserve(10)
+        sizes[n, "reserve"] = size_of(desk.groups[-1])
+        desk.complete(some(held, (x, 3)))
+        sizes[n, "complete"] = size_of(desk.groups[-1])
+        desk.restart()
+        assert desk.show(x).done == 1
+    for what in ("submit", "reserve", "complete"):
+        (few, few_bytes), (many, many_bytes) = sizes[10, what], sizes[1_000_000_000, what]
+        assert few == many and many_bytes - few_bytes <= 16, "an integer in msgpack has at most nine bytes"
+    assert sizes[10, "submit"][0] == 1
+
+
+def test_a_billion_chunks_under_random_cost_no_more() -> None:
+    desk = Desk()
+    desk.submit("whale", CHUNKS_MAX)
+    held = desk.reserve(100, "Random")
+    records, size = size_of(desk.groups[-1])
+    assert records <= 1 and size < 4000
+    desk.restart()
+    assert desk.complete(held) == ["done"] * 100
+    assert size_of(desk.groups[-1])[1] < 6000
+
+
+def synced(desk: Desk, act) -> list[bool]:
+    before = len(desk.groups)
+    act()
+    return [group.sync for group in desk.groups[before:]]
+
+
+def test_a_group_is_synced_unless_it_holds_nothing_but_unnamed_reserve_renew_release_and_expiry() -> None:
+    desk = Desk()
+    client = desk.register()
+    x = desk.submit("a", 100, policy="dead_letter")
+    taken = iter([desk.reserve(1) for _ in range(10)])
+    unsynced = {
+        "reserve": lambda: desk.reserve(),
+        "numbered reserve": lambda: desk.call(Reserve(1), client, 1),
+        "renew": lambda: desk.renew(next(taken), 1000),
+        "release": lambda: desk.release(next(taken)),
+        "expiry": lambda: (desk.reserve(lease=1), desk.pass_time(2)),
+    }
+    for name, act in unsynced.items():
+        told = synced(desk, act)
+        assert told and not any(told), name
+    epoch = desk.join("c")
+    rest = {
+        "submit": lambda: desk.submit(),
+        "complete": lambda: desk.complete(next(taken)),
+        "fail": lambda: desk.fail(next(taken)),
+        "fail for good": lambda: desk.fail(next(taken), retry=False),
+        "register": lambda: desk.register(),
+        "weight": lambda: desk.weigh("a", 5),
+        "pause": lambda: desk.pause(tenant="b"),
+        "pause of a submission": lambda: desk.pause(submission=x),
+        "resume": lambda: desk.resume(submission=x),
+        "configure": lambda: desk.configure(attempts_max=4),
+        "join": lambda: desk.join("d"),
+        "named reserve": lambda: desk.named("c", epoch, 1, 1),
+        "trim": lambda: desk.trim("c", epoch, 1, complete=True),
+        "redrive": lambda: desk.redrive(x),
+        "goodbye": lambda: desk.call(Goodbye(), client),
+        "cancel": lambda: desk.cancel(x),
+        "late answer": lambda: desk.complete(next(taken)),
+        "purge": lambda: desk.call(Purge(events_before=1.0)),
+    }
+    for name, act in rest.items():
+        assert synced(desk, act) == [True], name
+    assert synced(desk, lambda: (desk.submit(deadline=5), desk.pass_time(6))) == [True, True], (
+        "a deadline ends it"
+    )
+
+
+def test_one_synced_call_syncs_its_group() -> None:
+    desk = Desk()
+    desk.submit(n=5)
+    with desk.one_group():
+        desk.reserve()
+        held = desk.reserve()
+        desk.complete(held)
+        desk.reserve()
+    assert desk.groups[-1].sync
+    desk.power_loss()
+    assert desk.stats().chunks_leased == 2
+
+
+def test_reads_and_refusals_write_nothing_and_are_answered() -> None:
+    desk = Desk()
+    x = desk.submit()
+    held = desk.reserve()
+    before = len(desk.groups)
+    left = []
+    for draft in (desk.send(Reserve(0)), desk.send(Reserve(1)), desk.send(Submit([]))):
+        draft.on_leave = left.append
+    desk.show(x), desk.stats(), desk.winners(x), desk.renew([])
+    desk.fail([], delay=0)
+    assert desk.complete([*parts(desk.reserve())]) == []
+    with pytest.raises(BadArgument):
+        desk.call(Configure({"attempts_max": 0}))
+    assert len(desk.groups) == before
+    assert desk.engine.close_group(desk.now) is None, "nothing to store and nobody to answer"
+    assert desk.complete(held) == ["done"]
+
+
+def test_no_answer_leaves_before_its_group_and_every_earlier_one_is_stored() -> None:
+    desk = Desk()
+    left = []
+
+    def send(name: str, command) -> None:
+        draft = desk.engine.execute(Call(command), desk.now)
+        draft.on_leave = lambda _: left.append(name)
+
+    send("first", Submit([offer()]))
+    closing = desk.engine.close_group(desk.now)
+    send("second", Submit([offer()]))
+    send("read behind it", Reserve(5))
+    assert left == []
+    desk.store.commit(closing.group)
+    assert left == []
+    desk.engine.stored(closing)
+    assert left == ["first"]
+    desk.settle()
+    assert left == ["first", "second", "read behind it"]
+
+
+def test_a_group_that_fails_leaves_nothing_behind_and_an_engine_rebuilt_goes_on() -> None:
+    desk = Desk()
+    x = desk.submit(n=3)
+    held = desk.reserve()
+    desk.shelf.faults = lambda group: Fault.FAIL
+    with pytest.raises(StoreFailed):
+        desk.complete(held)
+    assert desk.engine.drafts_open() == []
+    desk.shelf.faults = lambda group: Fault.OK
+    desk.restart()
+    assert desk.show(x).done == 0 and desk.complete(held) == ["done"]
+
+
+def test_drafts_that_wait_or_are_answered_and_not_closed_are_open() -> None:
+    desk = Desk()
+    x = desk.submit()
+    waits = {desk.wait(x, 100)}
+    desk.reserve()
+    waits.add(desk.wait_for_work(100))
+    assert set(desk.engine.drafts_open()) == waits
+    filling = desk.engine.execute(Call(Submit([offer("b")])), desk.now)
+    assert set(desk.engine.drafts_open()) >= {filling}
+    desk.settle()
+    assert len(desk.engine.drafts_open()) == 1
+
+
+def test_a_call_is_accepted_whole_or_not_at_all() -> None:
+    desk = Desk()
+    with pytest.raises(TooLarge):
+        desk.call(Submit([offer()] * (CALL_OFFERS_MAX + 1)))
+    assert desk.stats().submissions_active == 0 and desk.groups == []
+
+
+def test_the_journal_is_kept_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_journal(monkeypatch, 20, 5)
+    desk = Desk(audited=False)
+    desk.submit("whale", 10_000)
+    held = []
+    for step in range(400):
+        desk.submit(f"t{step % 7}")
+        held.append(desk.reserve(3, "Random", lease=10_000))
+        if step % 3 == 0:
+            desk.complete(held.pop(0))
+    journal = [number for number, _ in desk.store.journal()]
+    assert len(journal) < 60 and min(journal) > desk.state.number - 60
+    desk.audit()
+
+
+def test_engine_time_never_goes_back() -> None:
+    desk = Desk()
+    x = desk.submit()
+    desk.reserve(lease=10)
+    now = desk.now
+    desk.now -= 500
+    y = desk.submit()
+    assert y > x and desk.state.now == now
+    desk.restart()
+    assert desk.state.now == now, "the clock of a start is behind what is stored"
+    z = desk.submit()
+    assert z > y and desk.reserve(9).deadline == now + 60
+    desk.now = now + 9
+    desk.engine.tick(desk.now)
+    assert desk.stats().chunks_leased == 3
+
+
+def test_ids_rise_strictly_whatever_the_clock_does() -> None:
+    desk = Desk(audited=False)
+    ids = []
+    for step in range(50):
+        desk.now += [0, 0.0004, -1, 3][step % 4]
+        ids += desk.call(Submit([offer("a", 0)] * 200)).ids
+        if step % 10 == 9:
+            desk.restart()
+    assert ids == sorted(set(ids)) and max(ids) < 2**63
+
+
+def test_nothing_is_refused_for_an_id_that_cannot_be() -> None:
+    desk = Desk()
+    for id in (0, -1, 2**63, 2**80):
+        assert desk.engine.lookups(Call(Submit([offer()]))) is None
+        draft = desk.send(Show(id))
+        assert draft.error is not None and draft.error.code == "not_found"
+
+
+def test_answers_are_the_same_on_a_store_that_was_reopened_after_every_call() -> None:
+    """The engine is pure: one sequence of calls gives one sequence of replies, restarts or not."""
+    told = []
+    for restarts in (False, True):
+        desk = Desk()
+        replies = []
+        for command in [
+            Submit([offer("a", 3)]),
+            SetWeight("a", 5),
+            Submit([offer("b", 2, weight=7)]),
+            Configure({}),
+        ]:
+            replies.append(answer(desk.send(command)))
+            if restarts:
+                desk.restart()
+        got = desk.reserve(5)
+        told.append((replies, got.spans, got.count))
+    assert told[0] == told[1]
+    assert isinstance(desk.engine, Engine)

@@ -1,0 +1,261 @@
+"""Named reservations: handed back unchanged until trimmed, fenced by the consumer's epoch."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairway.engine.commands import Consumers, Reserve
+from fairway.errors import BadArgument, ConsumerFenced, ReservationOpen, SeqTrimmed
+from fairway.limits import CONSUMER_SILENT_SECONDS
+from tests.engine.desk import Desk, answer, attempts, chunks, small_journal, some
+
+
+def test_the_same_seq_is_handed_back_unchanged_with_finished_chunks_included() -> None:
+    desk = Desk()
+    x, y = desk.submit("a", 3, info=b"a"), desk.submit("b", 5, info=b"b")
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1, 6)
+    desk.complete(some(given, (x, 0), (y, 1)))
+    for step in range(4):
+        again = desk.named("c", epoch, 1, 2)
+        assert (again.spans, again.epoch, again.count, again.seal) == (
+            given.spans,
+            given.epoch,
+            given.count,
+            given.seal,
+        )
+        assert {id: run.info for id, run in again.runs.items()} == {x: b"a", y: b"b"}
+        if step == 1:
+            desk.complete(some(given, (x, 1), (x, 2)))  # x ends
+            desk.submit("z"), desk.submit("z")
+        if step == 2:
+            desk.restart()
+    epoch = desk.join("c")
+    assert desk.named("c", epoch, 1).spans == given.spans, (
+        "nor does it shrink under a new epoch once completed"
+    )
+    assert desk.complete(given).count("already") == 4
+
+
+def test_a_reservation_shrinks_only_before_its_first_completion() -> None:
+    desk = Desk()
+    x, y, z = desk.submit("a", 2), desk.submit("b", 2), desk.submit("c", 2)
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1)
+    desk.cancel(y)
+    shrunk = desk.named("c", epoch, 1)
+    assert sorted(chunks(shrunk)) == [(x, 0), (x, 1), (z, 0), (z, 1)], "what ended elsewhere leaves"
+    desk.complete(some(given, (x, 0)))
+    desk.cancel(z)
+    assert desk.named("c", epoch, 1).spans == shrunk.spans, "after its first completion nothing leaves"
+
+
+def test_a_replay_under_a_new_epoch_halves_it_and_the_other_half_goes_back_uncounted() -> None:
+    desk = Desk()
+    x = desk.submit("a", 7, attempts_max=2)
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1)
+    sizes = [len(chunks(given))]
+    for _ in range(3):
+        desk.restart()
+        epoch = desk.join("c")
+        half = desk.named("c", epoch, 1)
+        assert desk.named("c", epoch, 1) == half, "the same epoch gets the same again"
+        assert set(attempts(half)) == {1} and chunks(half) == [(x, i) for i in range(len(chunks(half)))]
+        sizes.append(len(chunks(half)))
+    assert sizes == [7, 4, 2, 1]
+    back = desk.reserve(9)
+    assert sorted(chunks(back)) == [(x, i) for i in range(1, 7)] and set(attempts(back)) == {1}
+
+
+def test_a_reservation_of_one_chunk_counts_an_attempt_for_each_replay_and_ends_dead() -> None:
+    desk = Desk()
+    x = desk.submit("a", 1, policy="dead_letter", attempts_max=3)
+    delivered = []
+    for _ in range(5):
+        epoch = desk.join("c")
+        got = desk.named("c", epoch, 1)
+        delivered += attempts(got)
+        desk.restart()
+    assert delivered == [1, 2, 3]
+    assert (desk.show(x).state, desk.show(x).failed) == ("failed", 1)
+
+
+def test_a_second_process_takes_over_and_the_first_is_refused() -> None:
+    desk = Desk()
+    desk.submit("a", 4)
+    first = desk.join("c")
+    desk.named("c", first, 1, 2)
+    wait = desk.send(Reserve(9, consumer="c", consumer_epoch=first, seq=2, wait_seconds=100, strategy="Fair"))
+    second = desk.join("c")
+    assert second == first + 1
+    for _ in range(2):
+        with pytest.raises(ConsumerFenced):
+            desk.named("c", first, 1)
+        with pytest.raises(ConsumerFenced):
+            desk.named("c", first, 9)
+        with pytest.raises(ConsumerFenced):
+            desk.trim("c", first, 1)
+        desk.restart()
+    with pytest.raises(ConsumerFenced):
+        desk.named("never joined", 1, 1)
+    assert answer(wait).spans, "what was there was handed out at once"
+    assert chunks(desk.named("c", second, 1))
+
+
+def test_a_waiting_process_that_is_fenced_hears_of_it() -> None:
+    desk = Desk()
+    first = desk.join("c")
+    wait = desk.send(Reserve(1, consumer="c", consumer_epoch=first, seq=1, wait_seconds=100))
+    desk.join("c")
+    desk.submit()
+    assert isinstance(wait.error, ConsumerFenced)
+    assert len(chunks(desk.reserve(9))) == 1, "the work is still there"
+
+
+def test_a_named_reserve_that_waited_is_told_what_it_got() -> None:
+    desk = Desk()
+    epoch = desk.join("c")
+    wait = desk.send(Reserve(1, consumer="c", consumer_epoch=epoch, seq=1, wait_seconds=100))
+    x = desk.submit(info=b"hello")
+    assert answer(wait).runs[x].info == b"hello"
+    assert desk.named("c", epoch, 1) == answer(wait)
+
+
+def test_trim_forgets_finished_reservations_and_refuses_unfinished_ones() -> None:
+    desk = Desk()
+    x = desk.submit("a", 4)
+    epoch = desk.join("c")
+    one, two = desk.named("c", epoch, 1, 2), desk.named("c", epoch, 2, 2)
+    desk.complete(one)
+    with pytest.raises(ReservationOpen):
+        desk.trim("c", epoch, 2)
+    assert desk.named("c", epoch, 1).spans == one.spans, "a refused trim trims nothing"
+    desk.trim("c", epoch, 1)
+    desk.restart()
+    for seq in (0, 1):
+        with pytest.raises(SeqTrimmed):
+            desk.named("c", epoch, seq)
+    desk.trim("c", epoch, 2, complete=True)
+    assert desk.show(x).state == "completed" and desk.complete(two) == ["already", "already"]
+    assert desk.call(Consumers())[0].seqs == []
+
+
+def test_a_trim_may_come_when_its_chunks_failed_or_went_back() -> None:
+    desk = Desk()
+    x = desk.submit("a", 3, policy="dead_letter")
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1)
+    desk.fail(some(given, (x, 0)), retry=False)
+    desk.fail(some(given, (x, 1)), delay=5)
+    desk.release(some(given, (x, 2)))
+    desk.trim("c", epoch, 1)
+    desk.pass_time(5)
+    assert sorted(chunks(desk.reserve(9))) == [(x, 1), (x, 2)]
+
+
+def test_a_reservation_lapses_after_its_consumer_was_silent() -> None:
+    desk = Desk()
+    x = desk.submit("a", 2)
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1)
+    assert given.deadline == desk.now + CONSUMER_SILENT_SECONDS
+    desk.pass_time(3000)
+    desk.named("c", epoch, 1)
+    desk.restart()
+    desk.pass_time(CONSUMER_SILENT_SECONDS - 1)
+    assert desk.stats().chunks_leased == 2, "asking again was a sign"
+    desk.pass_time(2)
+    again = desk.reserve(9)
+    assert chunks(again) == [(x, 0), (x, 1)] and attempts(again) == [2, 2], "a lapse counts as an attempt"
+    assert desk.named("c", epoch, 1).spans == [], "nothing of it is left"
+    desk.trim("c", epoch, 1)
+
+
+def test_a_renewal_is_a_sign_of_its_consumer() -> None:
+    desk = Desk()
+    desk.submit("a", 2)
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1)
+    for _ in range(3):
+        desk.pass_time(3000)
+        assert desk.renew(given, 60) == ["renewed"] * 2
+        desk.restart()
+    desk.pass_time(CONSUMER_SILENT_SECONDS - 1)
+    assert desk.stats().chunks_leased == 2
+    desk.pass_time(2)
+    assert desk.stats().chunks_leased == 0
+
+
+def test_a_result_that_comes_after_the_lapse_counts_as_the_first_completion() -> None:
+    desk = Desk()
+    x = desk.submit("a", 2)
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1)
+    desk.pass_time(CONSUMER_SILENT_SECONDS + 1)
+    assert desk.complete(some(given, (x, 0))) == ["done"]
+    desk.restart()
+    assert desk.named("c", epoch, 1).spans == given.spans
+
+
+@pytest.mark.parametrize("groups", [0, 1, 512])
+def test_named_reservations_survive_restart_and_power_loss(
+    monkeypatch: pytest.MonkeyPatch, groups: int
+) -> None:
+    small_journal(monkeypatch, groups, 256)
+    desk = Desk()
+    x = desk.submit("a", 4)
+    epoch = desk.join("c")
+    desk.power_loss()
+    given = desk.named("c", epoch, 1, 2)
+    desk.power_loss()
+    assert desk.named("c", epoch, 1) == given
+    desk.renew(given, 100)
+    for _ in range(3):
+        desk.submit("z", 1)
+        desk.restart()
+    desk.complete(some(given, (x, 0)))
+    desk.power_loss()
+    assert desk.named("c", epoch, 1).spans == given.spans
+    desk.complete(given)
+    desk.trim("c", epoch, 1)
+    desk.power_loss()
+    with pytest.raises(SeqTrimmed):
+        desk.named("c", epoch, 1)
+
+
+def test_a_submission_stays_as_long_as_a_reservation_of_it_may_be_asked_for() -> None:
+    desk = Desk()
+    desk.configure(retention_seconds=0.0)
+    x, y = desk.submit("a", 1), desk.submit("b", 1)
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1, 1)
+    desk.complete(given)
+    desk.complete(desk.reserve())
+    desk.submit("z"), desk.submit("z")
+    assert desk.purge(x, y) == 1
+    assert desk.named("c", epoch, 1) == given
+    desk.pass_time(CONSUMER_SILENT_SECONDS + 1)
+    assert desk.purge(x, y) == 1, "a silent consumer keeps nothing"
+
+
+def test_a_consumer_needs_a_name() -> None:
+    desk = Desk()
+    for name in ("", "x" * 257, "é" * 129):
+        with pytest.raises(BadArgument):
+            desk.join(name)
+
+
+def test_a_consumer_with_nothing_open_is_forgotten_in_the_end() -> None:
+    desk = Desk()
+    desk.register()
+    epoch = desk.join("idle")
+    desk.submit()
+    desk.named("busy", desk.join("busy"), 1)
+    desk.pass_time(9 * 86400)
+    assert desk.join("idle") == epoch + 1
+    for _ in range(4):
+        desk.register()
+        desk.pass_time(3 * 86400)
+    desk.restart()
+    assert set(desk.state.consumers) == {"busy"}
