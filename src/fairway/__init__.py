@@ -44,7 +44,7 @@ from fairway.model.config import QueueConfig
 from fairway.model.event import Event
 from fairway.model.lease import Lease
 from fairway.model.submission import DeadChunk, Submission
-from fairway.strategy.terms import Fair, NewestFirst, OldestFirst, Random
+from fairway.strategy.terms import Fair, NewestFirst, OldestFirst, Random, Strategy
 
 if _TYPE_CHECKING:
     from fairway import aio
@@ -71,6 +71,7 @@ __all__ = [  # noqa: RUF022 - grouped
     # strategies
     "Fair",
     "Random",
+    "Strategy",
     "OldestFirst",
     "NewestFirst",
     # errors: the root, the caller's mistakes, states that changed, our failures

@@ -122,6 +122,20 @@ def test_every_chunk_and_every_small_tenant_is_told_once(tmp_path: Path) -> None
     assert sum(tenants for _, tenants in told) == 20
 
 
+def test_a_consumer_that_fails_ends_the_run(tmp_path: Path) -> None:
+    counted = 0
+
+    def count(*_: object) -> None:
+        nonlocal counted
+        counted += 1
+        if counted == 3:
+            raise RuntimeError("the third batch")
+
+    with pytest.raises(RuntimeError, match="the third batch"):
+        race(tmp_path / "fair.db", Fair(), story(1_000_000, 1), count)
+    assert counted < 1000  # of 10,000
+
+
 def test_a_run_that_is_not_what_it_should_be_says_so() -> None:
     with fairway.open(":memory:") as queue:
         desk = _Desk(queue, Fair(), [Arrival(WHALE, 5, 0)], quietly)

@@ -42,6 +42,7 @@ from fairway.engine.commands import (
     Winners,
 )
 from fairway.engine.draft import Draft
+from fairway.engine.explaining import explain
 from fairway.engine.finishing import complete
 from fairway.engine.load import load
 from fairway.engine.lookups import Found, Lookups, Source
@@ -200,7 +201,7 @@ class Engine:
             case Consumers():
                 return views.consumers(state, command)
             case Explain():
-                return views.explain(state, command)
+                return explain(state, command)
             case Winners():
                 return views.winners(state, command, found)
             case _:

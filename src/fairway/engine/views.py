@@ -10,7 +10,6 @@ import msgspec
 from fairway.engine.commands import (
     Consumers,
     ConsumerView,
-    Explain,
     ListActive,
     ListDead,
     QueueStats,
@@ -24,6 +23,7 @@ from fairway.engine.commands import (
 from fairway.engine.lookups import Found
 from fairway.engine.run import Run
 from fairway.engine.state import State
+from fairway.engine.tenant import Tenant
 from fairway.engine.thaw import decode_described, pages_into, thaw
 from fairway.errors import NotFound
 from fairway.fair.weights import W_DEFAULT, weight_of
@@ -120,7 +120,7 @@ def stats(state: State, command: Stats) -> QueueStats:
         chunks_leased=state.leased,
         chunks_done=sum(run.done.count for run in active),
         chunks_dead=sum(len(run.dead) for run in active),
-        tenants=len(state.tenants),
+        tenants=sum(_matters(state, tenant) for tenant in state.tenants.values()),
         reservations=len(state.holds),
         waiters=state.waiting,
         paused=state.paused,
@@ -131,8 +131,13 @@ def stats(state: State, command: Stats) -> QueueStats:
 
 
 def tenants(state: State, command: Tenants) -> list[TenantView]:
-    """Tenants by name."""
-    names = sorted(name for name in state.tenants if command.after is None or name > command.after)
+    """Tenants that have work, a weight of their own or a pause, by name."""
+    after = command.after
+    names = sorted(
+        name
+        for name, tenant in state.tenants.items()
+        if (after is None or name > after) and _matters(state, tenant)
+    )
     weight = state.tables.weight
     views: list[TenantView] = []
     for name in names[: min(command.limit, LIST_ROWS_MAX)]:
@@ -140,6 +145,13 @@ def tenants(state: State, command: Tenants) -> list[TenantView]:
         share = weight_of(weight.get(name, W_DEFAULT))
         views.append(TenantView(name, share, tenant.paused, len(tenant.runs), tenant.waiting, tenant.leased))
     return views
+
+
+def _matters(state: State, tenant: Tenant) -> bool:
+    """Whether there is more to a tenant than the turn that is remembered of it."""
+    return bool(
+        tenant.waiting or tenant.leased or tenant.runs or tenant.paused or tenant.name in state.tables.weight
+    )
 
 
 def consumers(state: State, command: Consumers) -> list[ConsumerView]:
@@ -154,42 +166,6 @@ def winners(state: State, command: Winners, found: Found) -> list[Win]:
     """Which attempts completed a range of chunks."""
     run = find(state, command.id, found)
     return sorted(run.done.wins(command.start, command.count), key=lambda win: win.start)
-
-
-def explain(state: State, command: Explain) -> str:
-    """What a strategy would hand out next, and why the others wait, in words."""
-    text = command.strategy or state.config.strategy
-    order = state.plans.get(text)
-    lines = [f"{text}: {len(order)} submissions to choose from."]
-    if state.paused:
-        lines.append("The queue is paused: nothing is handed out until it is resumed.")
-    turns = state.tables.plain
-    waiting = [run for run in state.runs.values() if run.state == "active"]
-    ready = [run for run in waiting if run.eligible]
-    if text == "Fair":
-        ready.sort(key=lambda run: (turns.turn.get(run.tenant, turns.v), run.id))
-    else:
-        ready.sort(key=lambda run: -run.id if text == "NewestFirst" else run.id)
-    for run in ready[: command.limit]:
-        why = f"turn {turns.turn.get(run.tenant, turns.v) - turns.v:+d}" if text == "Fair" else f"id {run.id}"
-        lines.append(f"  next: tenant {run.tenant!r}, submission {run.id}, {run.ready} chunks ready ({why})")
-    for run in [run for run in waiting if not run.eligible][: command.limit]:
-        lines.append(f"  waits: tenant {run.tenant!r}, submission {run.id}: {_why(state, run)}")
-    if text == "NewestFirst":
-        lines.append("Old submissions starve under NewestFirst when work comes faster than it goes.")
-    return "\n".join(lines)
-
-
-def _why(state: State, run: Run) -> str:
-    if run.paused:
-        return "the submission is paused"
-    if run.owner.paused:
-        return "its tenant is paused"
-    if run.due:
-        return f"not before {run.due - state.now:.0f} s from now"
-    if run.backing_off:
-        return f"{len(run.out)} chunks are leased, {run.backing_off} back off after a failure"
-    return f"all its {len(run.out)} unfinished chunks are leased"
 
 
 def described_again(state: State, reply: Reserved, found: Found) -> Reserved:

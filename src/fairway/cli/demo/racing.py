@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -39,8 +39,12 @@ def race(path: Path, strategy: Strategy, arrivals: Sequence[Arrival], told: Told
     with fairway.open(path) as queue:
         desk = _Desk(queue, strategy, arrivals, told)
         with ThreadPoolExecutor(CONSUMERS) as pool:
-            for consumer in [pool.submit(desk.consume) for _ in range(CONSUMERS)]:
-                consumer.result()
+            consumers = [pool.submit(desk.consume) for _ in range(CONSUMERS)]
+            try:
+                for consumer in as_completed(consumers):
+                    consumer.result()
+            finally:
+                desk.open = False  # after an error or Ctrl-C the others must not work on
         waits = waits_of(queue.events(), len(arrivals))
         return Run(str(strategy), waits, tuple(desk.problems()))
 
@@ -59,6 +63,7 @@ class _Desk:
     def __init__(
         self, queue: fairway.Queue, strategy: Strategy, arrivals: Sequence[Arrival], told: Told
     ) -> None:
+        self.open = True
         self._queue = queue
         self._strategy = strategy
         self._told = told
@@ -73,7 +78,7 @@ class _Desk:
     def consume(self) -> None:
         """Reserve and complete until the whole story is told."""
         self._greet()
-        while self._done < self._total:
+        while self.open and self._done < self._total:
             leases = self._queue.reserve(max=BATCH, strategy=self._strategy, wait_seconds=0.2)
             if not leases:
                 continue

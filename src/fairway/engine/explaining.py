@@ -1,0 +1,66 @@
+"""Explaining: what a strategy would hand out next, and why the others wait, in words.
+
+Guards: it changes nothing, and what it says is what the next reserve would do.
+"""
+
+from __future__ import annotations
+
+from fairway.engine.commands import Explain
+from fairway.engine.run import Run
+from fairway.engine.state import State
+from fairway.fair.weights import W_DEFAULT, U
+
+_TURN = U // W_DEFAULT  # one turn of a tenant of weight 1
+
+
+def explain(state: State, command: Explain) -> str:
+    """What a strategy would hand out next, and why the others wait, in words."""
+    text = command.strategy or state.config.strategy
+    state.plans.get(text)  # BadStrategy if it is none
+    active = [run for run in state.runs.values() if run.state == "active"]
+    ready = [run for run in active if run.eligible]
+    lines = [f"{text}: {len(ready)} of {len(active)} submissions have chunks to hand out now."]
+    if state.paused:
+        lines.append("The queue is paused: nothing is handed out until it is resumed.")
+    lines += _next_lines(state, text, ready, command.limit)
+    for run in [run for run in active if not run.eligible][: command.limit]:
+        lines.append(f"  waits: tenant {run.tenant!r}, submission {run.id}: {_why(state, run)}")
+    if text == "NewestFirst":
+        lines.append("Old submissions starve under NewestFirst when work comes faster than it goes.")
+    return "\n".join(lines)
+
+
+def _next_lines(state: State, text: str, ready: list[Run], limit: int) -> list[str]:
+    turns = state.tables.plain
+    if text == "Random":
+        return ["  next: any of these chunks, each as likely as every other."]
+    if text != "Fair":
+        ready.sort(key=lambda run: -run.id if text == "NewestFirst" else run.id)
+        return [
+            f"  {n}. tenant {run.tenant!r}, submission {run.id}: {run.ready} chunks ready"
+            for n, run in enumerate(ready[:limit], 1)
+        ]
+    first: dict[str, Run] = {}
+    for run in sorted(ready, key=lambda run: run.id):
+        first.setdefault(run.tenant, run)
+    order = sorted(first.values(), key=lambda run: (turns.turn.get(run.tenant, turns.v), run.id))
+    lead = turns.turn.get(order[0].tenant, turns.v) if order else 0
+    return [
+        f"  {n}. tenant {run.tenant!r}: its turn is next, submission {run.id} first, {run.ready} chunks ready"
+        if n == 1
+        else f"  {n}. tenant {run.tenant!r}: {(turns.turn.get(run.tenant, turns.v) - lead) / _TURN:.2f} turns behind,"
+        f" submission {run.id} first, {run.ready} chunks ready"
+        for n, run in enumerate(order[:limit], 1)
+    ]
+
+
+def _why(state: State, run: Run) -> str:
+    if run.paused:
+        return "the submission is paused"
+    if run.owner.paused:
+        return "its tenant is paused"
+    if run.due:
+        return f"not before {run.due - state.now:.0f} s from now"
+    if run.backing_off:
+        return f"{len(run.out)} chunks are leased, {run.backing_off} back off after a failure"
+    return f"all its {len(run.out)} unfinished chunks are leased"
