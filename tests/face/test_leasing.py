@@ -55,7 +55,7 @@ def test_nothing_reserved_reads_nothing() -> None:
     assert script.asked == [Reserve(5, "OldestFirst", 2.0, 1.0)]
 
 
-@pytest.mark.parametrize("damage", ["missing", "altered", "short"])
+@pytest.mark.parametrize("damage", ["missing", "altered", "short", "fewer"])
 def test_a_damaged_page_fails_its_chunks_and_no_others(damage: str) -> None:
     reserved = Reserved(3, 4, 6, 99.0, [(5, 0, 30, 1)], {5: RUN})
     pages = dict(ALL)
@@ -63,11 +63,13 @@ def test_a_damaged_page_fails_its_chunks_and_no_others(damage: str) -> None:
         del pages[5, 1]
     elif damage == "altered":
         pages[5, 1] = pages[5, 1][:-1] + b"!"
-    else:
+    elif damage == "short":
         pages[5, 1] = b"x"
+    else:
+        pages[5, 1] = payload_pages([PAYLOADS[STARTS[1]]])[0][0]  # whole, but of another submission
     script = reserving(reserved, pages)
     leases = script.run(verbs().reserve(100))
-    bad = list(range(STARTS[1], STARTS[2]))
+    bad = list(range(STARTS[1] + (damage == "fewer"), STARTS[2]))
     assert [lease.index for lease in leases] == [i for i in range(30) if i not in bad]
     (failed,) = [command for command in script.asked if isinstance(command, Fail)]
     assert [index for _, index, _ in failed.parts[0].spans] == bad

@@ -1,4 +1,4 @@
-"""The port of blocking queues: a caller's thread executes its own commands and waits for their group.
+"""The port of blocking queues: a caller's thread executes its own commands, and stores them if nobody else does.
 
 Guards: a caller that is interrupted while it waits leaves no wait and no lease behind.
 """
@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from fairway.engine.closing import Closing
 from fairway.engine.commands import Command, Reserved
+from fairway.engine.lookups import Lookups
 from fairway.errors import Closed
 from fairway.face.reads import Read, ReadPages
 from fairway.runtime.host import Host
@@ -18,7 +20,8 @@ from fairway.runtime.reading import answer
 
 
 def _release(pending: Pending) -> None:
-    pending.box.release()
+    if pending.box.locked():
+        pending.box.release()
 
 
 def ask(host: Host, command: Command | Read) -> Any:
@@ -29,16 +32,27 @@ def ask(host: Host, command: Command | Read) -> Any:
     done.acquire()
     pending = Pending(command, _release, done)
     try:
-        wanted = host.send(pending)
-        if wanted is not None:
-            host.look(pending, wanted)
+        todo = host.send(pending, lead=True)
+        if type(todo) is Lookups:
+            todo = host.look(pending, todo, lead=True)
+        if type(todo) is Closing:
+            host.commit(todo)
         done.acquire()
     except BaseException:
-        host.give_up(pending)
+        _give_up(host, pending)
         raise
     if pending.error is not None:
         raise pending.error
     return answer(host.store, command) if isinstance(command, Read) else pending.reply
+
+
+def _give_up(host: Host, pending: Pending) -> None:
+    """Whoever presses Ctrl-C once may press it twice; what is given up must be given up whole."""
+    while True:
+        try:
+            return host.give_up(pending)
+        except KeyboardInterrupt:
+            continue
 
 
 class ThreadPort:

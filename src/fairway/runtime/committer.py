@@ -1,4 +1,4 @@
-"""The store thread: stores one group while the next fills, does what is due, rebuilds the engine after a failure.
+"""The store thread: stores a group while the next fills, does what is due, rebuilds the engine after a failure.
 
 Guards: one group is stored at a time, in order; an error here never vanishes: every caller gets it.
 """
@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from fairway.engine.closing import Closing
 from fairway.engine.engine import Engine
-from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown, StoreFailed
+from fairway.engine.lookups import Lookups
+from fairway.errors import Closed, FairwayError, GroupUnknown, StoreFailed
 from fairway.model.stored import Group
 from fairway.runtime.bell import Bell
 from fairway.runtime.host import Host
@@ -40,6 +41,7 @@ class Committer:
         self._bell = bell
         self._load = load
         self._after_commit = after_commit
+        host.commit = self.commit
         self._thread = threading.Thread(target=self._run, name=f"fairway store {host.name}", daemon=True)
 
     def start(self) -> None:
@@ -64,19 +66,24 @@ class Committer:
         with host.lock:
             self._bell.heard()
             host.sleeping_until = 0.0
-            closing, host.handed = host.handed, None
+            if host.stopped is not None:
+                return False
             engine = host.usable()
-            if closing is None and engine is not None:
+            closing, host.handed = host.handed, None
+            orphan = host.led if host.leader is None else None
+            if not host.storing and engine is not None:
                 closing = host.next_group()
-            if closing is None and host.closed and not host.later:
+            if not host.storing and host.closed and not host.later:
                 host.fail_all(Closed())
                 return False
-            if not host.later:
+            if closing is None and orphan is None and not host.later:
                 host.sleeping_until = math.inf if engine is None else engine.next_due
-            life = host.life
+            rebuild = engine is None and not host.storing and host.wanted()
         if closing is not None:
-            self._commit(closing, life)
-        elif engine is None and host.wanted():
+            self.commit(closing)
+        elif orphan is not None:
+            self._adopt_group(orphan)
+        elif rebuild:
             self._rebuild()
         elif host.sleeping_until:
             self._bell.wait(max(_SPIN_SECONDS, host.sleeping_until - host.clock.now()))
@@ -95,28 +102,40 @@ class Committer:
             try:
                 with host.lock:
                     wanted = host.take(pending)
-                host.look(pending, wanted)
+                if isinstance(wanted, Lookups):
+                    host.look(pending, wanted)
             except FairwayError as error:
                 with host.lock:
                     pending.leave(None, error)
 
     # -- storing
 
-    def _commit(self, closing: Closing, life: int) -> None:
+    def commit(self, closing: Closing) -> None:
+        """Store a group and let its answers go; one that fails is told to those who wait for it."""
         host = self._host
         assert closing.group is not None
         try:
             self._store_group(closing.group)
-        except Fenced as error:
-            host.stop(error)
-            raise
         except StoreFailed as error:
             with host.lock:
                 host.abandon_engine(error)
-            return
+        except Exception as error:
+            host.stop(ours(error))
+        else:
+            with host.lock:
+                host.stored(closing)
+            self._after_commit()
+
+    def _adopt_group(self, closing: Closing) -> None:
+        """A caller was interrupted while it stored its group: find out what became of it."""
+        host = self._host
+        assert closing.group is not None
+        stored = self._settled(closing.group, GroupUnknown())
         with host.lock:
-            host.stored(closing, life)
-        self._after_commit()
+            if stored:
+                host.stored(closing)
+            else:
+                host.abandon_engine(None)
 
     def _store_group(self, group: Group) -> None:
         try:

@@ -44,6 +44,8 @@ def _nobody(pending: Pending) -> None:
 class Host:
     """The engine of one queue in this process; its store thread is a `Committer`."""
 
+    commit: Callable[[Closing], None]  # stores a group; the store thread and callers that lead use it
+
     def __init__(self, name: str, store: Store, clock: Clock, ring: Callable[[], None]) -> None:
         self.name = name
         self.store = store
@@ -142,9 +144,7 @@ class Host:
             return None
         self.whole = False
         try:
-            todo = self._execute(pending, found)
-            if todo is None and lead and pending.draft in self.open and not self.storing:
-                todo = self._lead(pending)
+            todo = self._execute(pending, found, lead)
         except Exception as error:
             raise OurError(f"the engine failed, and the call had no effect: {error!r}") from error
         self.whole = True
@@ -158,7 +158,7 @@ class Host:
             self.ring()
         return self.engine
 
-    def _execute(self, pending: Pending, found: Found | None) -> Lookups | None:
+    def _execute(self, pending: Pending, found: Found | None, lead: bool) -> Lookups | Closing | None:
         engine, command = self.engine, pending.command
         assert engine is not None
         if isinstance(command, Read):
@@ -185,11 +185,26 @@ class Host:
         self.open[draft] = pending
         if not draft.answered:
             pending.until = pending.until or self.clock.now() + seconds_of(command)
+            self._wake_in_time()
         elif type(command) in _READS or (type(draft.reply) is Reserved and not draft.reply.spans):
             self._close_if_idle()
-            return None
-        self._ring_if_needed(lead and not self.storing)
+        elif not self.storing:  # else whoever stores looks for more when it is done
+            if lead:
+                return self._lead(pending)
+            self.ring()
         return None
+
+    def _lead(self, pending: Pending) -> Closing | None:
+        """Let the caller store its own group: nothing is under way, and waking a thread costs more than it helps."""
+        closing = self.next_group()
+        if closing is not None:
+            self.leader, self.led = pending, closing
+        self._wake_in_time()
+        return closing
+
+    def _wake_in_time(self) -> None:
+        if self.engine is not None and self.engine.next_due < self.sleeping_until:
+            self.ring()
 
     def _call(self, command: Command) -> Call:
         if not Numbers.needed(command):
@@ -233,25 +248,32 @@ class Host:
         self.let_riders_go()
         return None
 
-    def stored(self, closing: Closing, life: int) -> None:
-        """A group is stored; its answers leave, even if its engine is gone meanwhile."""
-        self.storing = False
+    def stored(self, closing: Closing) -> None:
+        """A group is stored; its answers leave, even if its engine is gone meanwhile.
+
+        Interrupted half way it is called again: every answer leaves once.
+        """
         engine = self.usable()
-        if engine is not None and life == self.life:
+        if engine is not None:
+            self.whole = False
             engine.stored(closing)
+            self.whole = True
         else:
             for draft in closing.drafts:
                 draft.leave()
         self.let_riders_go()
+        self.storing, self.leader, self.led = False, None, None
+        if self.later or self.behind or self.closed or engine is None or engine.state.filling.drafts:
+            self.ring()
 
     def let_riders_go(self) -> None:
         """Everything before these reads is stored."""
-        riding, self.riding = self.riding, []
-        for pending in riding:
-            pending.leave(None, None)
+        while self.riding:
+            self.riding[-1].leave(None, None)
+            self.riding.pop()
 
     def _left(self, draft: Draft) -> None:
-        pending = self.open.pop(draft, None)
+        pending = self.open.get(draft)
         if pending is None:
             return
         if pending.call is not None:
@@ -262,6 +284,7 @@ class Host:
             self._give_back(pending.command, draft.reply)
         else:
             pending.leave(draft.reply, draft.error)
+        self.open.pop(draft, None)
 
     def abandoned(self, pending: Pending) -> None:
         """An answer left that nobody can receive."""
@@ -294,23 +317,27 @@ class Host:
             self.open.clear()
             self.later = again + self.later
             self.behind = self.riding + self.behind
-            self.riding, self.storing, self.handed = [], False, None
+            self.riding, self.storing, self.handed, self.leader, self.led = [], False, None, None, None
             self.engine, self.whole = engine, True
             self.life += 1
             if self.numbers.client:
                 engine.execute(Call(Goodbye(), self.numbers.client), self.clock.now())
                 self.numbers = Numbers()
 
-    def abandon_engine(self, error: FairwayError) -> None:
+    def abandon_engine(self, error: FairwayError | None) -> None:
         """Its group was not stored: whoever was to leave with it, or after it, had no effect and is told so.
 
-        Those who wait go on waiting, also if they were answered in that group, but not for ever.
+        Those who wait go on waiting, also if they were answered in that group, but not for ever. Without an error
+        (the thread that was to store it was interrupted) everybody's call is executed again.
         """
-        self.engine, self.storing = None, False
+        self.engine, self.whole = None, True
+        self.storing, self.leader, self.led = False, None, None
         for draft, pending in list(self.open.items()):
-            if draft.answered and not (pending.until and pending.lives < _LIVES_MAX):
+            waits = pending.until and pending.lives < _LIVES_MAX
+            if error is not None and draft.answered and not waits:
                 del self.open[draft]
                 pending.leave(None, copy_of(error))
+        self.ring()
 
     def fail_all(self, error: FairwayError) -> None:
         """Everybody who waits gets this error."""

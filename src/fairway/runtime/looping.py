@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from fairway.engine.commands import Command, Reserved
+from fairway.engine.lookups import Lookups
 from fairway.errors import Closed
 from fairway.face.reads import Read, ReadPages
 from fairway.runtime.host import Host
@@ -41,7 +42,7 @@ class LoopPort:
         pending = Pending(command, self._notify, self._loop.create_future())
         try:
             wanted = self._host.send(pending)
-            if wanted is not None:
+            if isinstance(wanted, Lookups):
                 await self.do(lambda: self._host.look(pending, wanted))
             if pending.left:
                 await asyncio.sleep(0)  # a caller in a loop must let others run

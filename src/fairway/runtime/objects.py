@@ -111,7 +111,8 @@ def _create(name: str, blob: bytes | bytearray | memoryview) -> bool:
 def under(prefix: str) -> Iterator[list[str]]:
     """The names of all objects under a prefix, some at a time, each relative to it."""
     store, path = _locate(prefix)
-    for some in store.list(prefix=path):
+    pages = iter(_translated(lambda: store.list(prefix=path), prefix))
+    while some := _translated(lambda: next(pages, None), prefix):
         yield [str(meta["path"])[len(path) + 1 :] for meta in some]
 
 

@@ -33,7 +33,7 @@ class Payloads:
             pages = offer.pages
             if pages and not known:
                 kept[id] = pages
-                size += _weight(pages) if len(pages) > 1 else len(pages[0]) + _ENTRY_BYTES
+                size += len(pages[0]) + _ENTRY_BYTES if len(pages) == 1 else _weight(pages)
         self._bytes += size
         while self._bytes > self._bytes_max:
             self._bytes -= _weight(kept.pop(next(iter(kept))))

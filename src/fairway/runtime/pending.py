@@ -1,6 +1,6 @@
 """Calls on their way: from their sending until their answer is received.
 
-Guards: `notify` is called exactly once, when the answer may leave; then `reply` or `error` says it.
+Guards: `notify` is called when the answer may leave, and not before; then `reply` or `error` says it.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Pending:
     def leave(self, reply: object, error: FairwayError | None) -> None:
         """Let the answer go. Called under the host's lock, so `notify` must be quick."""
         if not self.left:
-            self.left = True
             self.reply = reply
             self.error = error
             self.notify(self)
+            self.left = True  # last: interrupted before, it is done again, and a second `notify` does no harm
 
 
 def seconds_of(command: Command) -> float:

@@ -5,6 +5,7 @@ Guards: objects of a submission are removed before the submission, so a crash in
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Final
 
 from fairway.engine.commands import Purge
 from fairway.engine.thaw import decode_described
-from fairway.errors import OurError, StateError
+from fairway.errors import FairwayError, OurError, StateError
 from fairway.limits import SWEEP_ROWS_MAX
 from fairway.runtime import objects
 from fairway.runtime.blocking import ask
@@ -21,7 +22,11 @@ from fairway.runtime.pending import ours
 from fairway.store.port import Store
 
 SWEEP_SECONDS: Final = 10.0  # how late what is over may leave
+GIVE_UP_SECONDS: Final = (
+    86_400.0  # objects that cannot be removed hold their submission for a day, not for ever
+)
 CHECKPOINT_BYTES: Final = 16 * 1024 * 1024  # a log of this length is copied while the writer goes on
+_log: Final = logging.getLogger("fairway")
 _NAME: Final = re.compile(r"(\d+)(\.out\.[0-9a-f.]+)?")
 
 
@@ -88,20 +93,29 @@ class Sweeper:
             oldest = self._store.events(0, 1)
             if not ids and not keys and not (oldest and oldest[0][1] < events_before):
                 return
-            for id in ids:
-                self._remove_objects(id)
-            ask(self._host, Purge(ids, keys, max(0.0, events_before)))
-            if len(ids) < SWEEP_ROWS_MAX and len(keys) < SWEEP_ROWS_MAX:
+            kept = [id for id in ids if not self._remove_objects(id)]
+            if kept:
+                given_up = self._store.ended_before(
+                    now - config.retention_seconds - GIVE_UP_SECONDS, SWEEP_ROWS_MAX
+                )
+                kept = [id for id in kept if id not in given_up]
+            ask(self._host, Purge([id for id in ids if id not in kept], keys, max(0.0, events_before)))
+            if kept or (len(ids) < SWEEP_ROWS_MAX and len(keys) < SWEEP_ROWS_MAX):
                 return
 
-    def _remove_objects(self, id: int) -> None:
+    def _remove_objects(self, id: int) -> bool:
+        """Remove the objects of a submission, if that was asked for; False if they cannot be reached now."""
         run = self._store.run(id)
         if run is None or run.state == "active":
-            return
+            return True
         described = decode_described(run.body)
-        if described.delete_objects:
-            for prefix, count in described.segments:
+        try:
+            for prefix, count in described.segments if described.delete_objects else ():
                 remove_objects(prefix, count)
+        except FairwayError as error:
+            _log.warning("the objects of submission %d cannot be removed now: %s", id, error)
+            return False
+        return True
 
 
 def remove_objects(prefix: str, count: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,11 +16,9 @@ from random import Random
 import msgspec
 
 from fairway.engine.commands import Configure, Register
-from fairway.engine.engine import Engine
 from fairway.testing.checker import check_history
 from fairway.testing.drain import drain
 from fairway.testing.history import Recorder
-from fairway.testing.owner import LoadEngine
 from fairway.testing.profile import Profile, profile_of
 from fairway.testing.steps import step
 from fairway.testing.violation import Violation
@@ -52,11 +50,10 @@ def simulate(
     steps: int = STEPS,
     *,
     keep: Iterable[int] | None = None,
-    load: LoadEngine = Engine.load,
-    profile: Profile | None = None,
+    make: Callable[[Profile], World] = World,
 ) -> Simulation:
     """Run one seed; `keep` names the steps that happen, all of them if it is not given."""
-    world = World(profile or profile_of(seed), load)
+    world = make(profile_of(seed))
     kept = list(range(steps)) if keep is None else list(keep)
     raised: list[Violation] = []
     try:

@@ -5,6 +5,7 @@ Guards: a step takes its choices from its own dice alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from fairway.engine import commands as c
@@ -36,7 +37,7 @@ def step(world: World, dice: Random) -> None:
             _work(world, world.owner, dice)
         _reads(world, dice)
     except Stopped:
-        world.faults["crash at a store call"] += 1
+        world.faults["crash_in_store"] += 1
         world.down("crash")
     world.zombies = [zombie for zombie in world.zombies if zombie.alive or zombie.outbox]
 
@@ -107,21 +108,19 @@ def _reads(world: World, dice: Random) -> None:
 def _fault(world: World, dice: Random) -> None:
     faults = world.profile.faults
     name = dice.choices(list(faults), list(faults.values()))[0]
-    world.faults[name] += 1
     if name in ("fail", "unknown_stored", "unknown_lost", "late"):
         world.next_fault = Fault(name)
+    elif name == "crash_in_store":
+        world.fuse.left = dice.randint(0, 12)
     else:
-        globals()[f"_{name}"](world, dice)
+        world.faults[name] += 1
+        _HAPPENS[name](world, dice)
     if dice.random() < 0.3:
         world.shelf.deliver_late()
 
 
 def _crash(world: World, dice: Random) -> None:
     world.down("crash")
-
-
-def _crash_in_store(world: World, dice: Random) -> None:
-    world.fuse.left = dice.randint(0, 12)
 
 
 def _power_loss(world: World, dice: Random) -> None:
@@ -164,3 +163,14 @@ def _caller_dies(world: World, dice: Random) -> None:
     caller.forget_me()
     caller.held.clear()
     caller.consumer_epoch = 0
+
+
+_HAPPENS: dict[str, Callable[[World, Random], None]] = {
+    "crash": _crash,
+    "power_loss": _power_loss,
+    "zombie": _zombie,
+    "lose_requests": _lose_requests,
+    "wall_clock": _wall_clock,
+    "time_jump": _time_jump,
+    "caller_dies": _caller_dies,
+}

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairway.engine import commands as c
 from fairway.engine.draft import Draft
+from fairway.engine.engine import Engine
 from fairway.engine.state import Start
 from fairway.model.page import results_of as page_results
 from fairway.store.memory.shelf import Fault, Shelf
@@ -32,7 +33,9 @@ ZOMBIES_MAX = 2
 class World:
     """Everything of one simulated history."""
 
-    def __init__(self, profile: Profile, load: LoadEngine, shelf: Shelf | None = None) -> None:
+    owner_of = Owner
+
+    def __init__(self, profile: Profile, load: LoadEngine = Engine.load, shelf: Shelf | None = None) -> None:
         self.profile = profile
         self.load = load
         self.now = BEGIN
@@ -62,9 +65,9 @@ class World:
         self.starts += 1
         store = FusedStore(MemoryStore.open(QUEUE, self.shelf), self.fuse)
         try:
-            owner = Owner(store, start, self.load)  # pyright: ignore[reportArgumentType]
+            owner = self.owner_of(store, start, self.load)  # pyright: ignore[reportArgumentType]
         except Stopped:
-            self.faults["crash in a start"] += 1
+            self.faults["crash_in_start"] += 1
             return
         self.bases[id(owner)] = owner.engine.state.now - self.now
         self.owner = owner
@@ -83,6 +86,8 @@ class World:
 
     def _commit_fault(self, group: object) -> Fault:
         fault, self.next_fault = self.next_fault, Fault.OK
+        if fault is not Fault.OK:
+            self.faults[fault.value] += 1
         return fault
 
     # -- calls
@@ -110,7 +115,7 @@ class World:
         while owner.outbox:
             answer = owner.outbox.popleft()
             if loss and dice.random() < loss:
-                self.faults["lost reply"] += 1
+                self.faults["lost_reply"] += 1
                 continue
             self._arrive(owner, answer)
 

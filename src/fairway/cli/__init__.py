@@ -1,0 +1,1 @@
+"""The `fairway` command."""

@@ -1,0 +1,44 @@
+"""`fairway verify`: what a history proves to be wrong, told line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from fairway.testing.checker import CHECKS, check_history
+from fairway.testing.history import load
+
+_STORIES_MAX = 20  # more of the same teaches nothing
+
+
+def verify(history: Path, /, *, json: bool = False) -> int:
+    """Check a history that a simulation or a test wrote.
+
+    Parameters
+    ----------
+    history
+        A JSONL file: one line per begin and end of a call.
+    json
+        Print one JSON object and nothing else.
+    """
+    read = load(history)
+    violations = check_history(read)
+    if json:
+        told = {
+            "lines": len(read.lines),
+            "requests": len(read.requests),
+            "checks": len(CHECKS),
+            "violations": [{"check": v.check, "what": v.what, "lines": [n + 1 for n in v.places]} for v in violations],
+        }
+        print(msgspec.json.encode(told).decode())
+        return 1 if violations else 0
+    console = Console()
+    for violation in violations[:_STORIES_MAX]:
+        console.print(violation.story(read), markup=False, highlight=False, soft_wrap=True)
+    verdict = f"{len(violations)} violations" if violations else "nothing wrong"
+    console.print(
+        f"{len(read.lines):,} lines, {len(read.requests):,} requests, {len(CHECKS)} checks: {verdict}", highlight=False
+    )
+    return 1 if violations else 0

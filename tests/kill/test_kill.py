@@ -1,0 +1,192 @@
+"""kill -9 of a real process under load, again and again: what callers were told stays true.
+
+Guards: a kill counts only if a call was in flight, which its begin without an end in the history shows.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import msgspec
+import pytest
+
+import fairway
+from fairway.testing.checker import check_history
+from fairway.testing.history import Begin, End, Header, History, load
+from tests.kill.follower import Follower
+from tests.kill.recorded import Lines, Recorded, ticket_of
+from tests.kill.worker import CALLS_PER_LIFE, Orders, result_of
+
+pytestmark = pytest.mark.real
+
+ROOT = Path(__file__).parent.parent.parent
+KILLS = 100  # with a call in flight
+STORM_SECONDS = 120.0  # two busy cores need a third of it
+DRAIN_SECONDS = 60.0
+START_SECONDS = 30.0
+SEED = 20
+
+
+class Storm:
+    """Processes on one queue, one after the other, each killed at an instant that the dice choose."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.queue = folder / "work.db"
+        self.history = folder / "history.jsonl"
+        self.errors = folder / "errors.txt"
+        self.offset = time.time() - time.monotonic()
+        self.seed = seed
+        self.dice = random.Random(seed)
+        self.follower = Follower(self.history)
+        self.lives = 0
+        self.kills = 0
+        self.ops: dict[str, int] = {}  # in flight when killed
+        self.lines = Lines(self.history, self.offset, 0)
+        self.lines.write(Header(drained=True, origin={"seed": seed}))
+        self.workers = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.kill.worker"]
+        pipe = subprocess.PIPE
+        with self.errors.open("wb") as errors:
+            return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=errors)
+
+    def live_and_die(self) -> None:
+        """One process takes the queue over, works for a moment, and is killed."""
+        self.lives += 1
+        before = self.history.stat().st_size
+        self._say(self._orders())
+        self._wait_for_a_moment(before)
+        self._say(b"kill")
+        assert self.workers.stdout is not None
+        status = int(self.workers.stdout.readline())
+        assert status == -signal.SIGKILL, f"the process ended by itself: {self.errors.read_text()}"
+        in_flight = self.follower.catch_up()
+        self.kills += bool(in_flight)
+        for line in in_flight:
+            self.ops[line.op] = self.ops.get(line.op, 0) + 1
+        self.lines.note("crash", life=self.lives, in_flight=len(in_flight))
+
+    def _orders(self) -> bytes:
+        orders = Orders(
+            str(self.queue),
+            str(self.history),
+            self.offset,
+            self.lives,
+            self.dice.getrandbits(32),
+            self.follower.unknown(),
+            self.follower.receipts(),
+        )
+        return msgspec.json.encode(orders)
+
+    def _say(self, line: bytes) -> None:
+        assert self.workers.stdin is not None
+        self.workers.stdin.write(line + b"\n")
+        self.workers.stdin.flush()
+
+    def _wait_for_a_moment(self, before: int) -> None:
+        """Most are killed at work, some while they open the queue, some after leases had time to run out."""
+        if self.dice.random() < 0.1:
+            time.sleep(self.dice.random() * 0.05)
+            return
+        give_up = time.monotonic() + START_SECONDS
+        while self.history.stat().st_size < before + 2000:
+            assert time.monotonic() < give_up, f"no call in half a minute: {self.errors.read_text()}"
+            time.sleep(0.002)
+        time.sleep(1.5 if self.dice.random() < 0.05 else self.dice.random() * 0.25)
+
+    def end(self) -> None:
+        """The processes see the end of their input and go."""
+        assert self.workers.stdin is not None and self.workers.stdout is not None
+        self.workers.stdin.close()
+        self.workers.wait(START_SECONDS)
+        self.workers.stdout.close()
+        self.lines.close()
+
+
+def drain(storm: Storm) -> list[fairway.DeadChunk]:
+    """In this process: settle what is unknown, work everything off, and write down how it ended.
+
+    Errors stand in the history; judging them is left to the checker.
+    """
+    lines = Lines(storm.history, storm.offset, (storm.lives + 1) * CALLS_PER_LIFE)
+    lines.note("start", clock=time.time())
+    with fairway.open(storm.queue) as q:
+        recorded = Recorded(q, lines, storm.lives + 1)
+        lines.note("drain")
+        for one in storm.follower.unknown():
+            with suppress(fairway.FairwayError):
+                recorded.submit("drain", one.verb, one.offers, one.client, one.number)
+        give_up = time.monotonic() + DRAIN_SECONDS
+        while (stats := q.stats()).submissions_active or stats.chunks_leased:
+            assert time.monotonic() < give_up, f"not drained: {stats}"
+            leases = recorded.reserve("drain", 500, 30.0, 0.2)
+            if leases:
+                receipts = [ticket_of(lease) for lease in leases]
+                recorded.complete("drain", receipts, [result_of(one, "drain") for one in receipts])
+        lines.note("drained")
+        recorded.census("drain")
+        for one in list(q.submissions()):
+            with suppress(fairway.FairwayError):
+                recorded.show("drain", one.id)
+                recorded.results("drain", one.id)
+        dead = list(q.dead())
+    lines.close()
+    return dead
+
+
+def last_shown(history: History) -> dict[int, dict]:
+    """Every submission as the drain saw it."""
+    return {request.args["sub"]: request.ok for request in history.of("show") if request.who == "drain"}
+
+
+def test_nothing_acknowledged_is_lost_under_a_hundred_kills(tmp_path: Path) -> None:
+    storm = Storm(tmp_path, SEED)
+    began = time.monotonic()
+    try:
+        while storm.kills < KILLS:
+            storm.live_and_die()
+            spent = time.monotonic() - began
+            assert spent < STORM_SECONDS, f"{storm.kills} kills with a call in flight in {spent:.0f} s"
+        stormed = time.monotonic() - began
+        dead = drain(storm)
+    finally:
+        storm.end()
+    drained = time.monotonic() - began
+    storm.follower.catch_up()
+    history = load(storm.history)
+    violations = check_history(history)
+    whole = time.monotonic() - began
+    print(f"{storm.kills} kills with a call in flight of {storm.lives}, in flight {storm.ops}")
+    print(f"{storm.follower.calls} calls, {len(last_shown(history))} submissions, {len(dead)} dead chunks")
+    print(f"storm {stormed:.0f} s, drain {drained - stormed:.0f} s, checking {whole - drained:.0f} s")
+    print(dict(sorted(storm.follower.told.items())))
+    assert not violations, "\n".join(
+        [f"{len(violations)} violations", *(violation.story(history) for violation in violations[:10])]
+    )
+    assert_it_was_a_storm(storm, history)
+    shown = last_shown(history)
+    letters = {(one.submission, one.index) for one in dead}
+    assert len(letters) == len(dead) == sum(one["failed"] for one in shown.values())
+    assert apsw.Connection(str(storm.queue)).pragma("integrity_check") == "ok"
+
+
+def assert_it_was_a_storm(storm: Storm, history: History) -> None:
+    """The history holds what it was made for; otherwise the checker had nothing to find."""
+    told = storm.follower.told
+    assert not [name for name in told if name.startswith("error")], "no call may be refused with an error"
+    assert told["old receipt complete done"] and told["old receipt complete already"]
+    assert told["submits tried again"] and told["second and later attempts"] and told["fail dead"]
+    ends = sum(isinstance(line, End) for line in history.lines)
+    begins = sum(isinstance(line, Begin) for line in history.lines)
+    assert begins - ends >= storm.kills
+    assert last_shown(history).keys() >= {
+        id for r in history.of("submit") if r.answered for id in r.ok["ids"]
+    }

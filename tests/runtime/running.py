@@ -1,0 +1,28 @@
+"""A queue on a memory store whose faults a test decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import fairway
+from fairway.face.verbs import Verbs
+from fairway.runtime.blocking import ThreadPort
+from fairway.runtime.objects import ObstoreObjects, read
+from fairway.runtime.opening import writer
+from fairway.runtime.running import Running
+from fairway.store.memory import MemoryStore
+from fairway.store.memory.shelf import Shelf
+
+
+@contextmanager
+def running(
+    shelf: Shelf | None = None, store: MemoryStore | None = None
+) -> Iterator[tuple[fairway.Queue, Running]]:
+    """A queue and what runs it; the shelf outlives it."""
+    run = Running("default", store or MemoryStore.open("default", shelf), None)
+    queue = fairway.Queue("default", Verbs(ObstoreObjects(), writer, read), ThreadPort(run.host, run.close))
+    try:
+        yield queue, run
+    finally:
+        queue.close()

@@ -1,0 +1,138 @@
+"""The small parts of the runtime, each on its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fairway.engine.commands import Accepted, Reserve, SetWeight, Stats
+from fairway.errors import BadArgument, Fenced, OurError, QueueHeld, ReadOnly
+from fairway.model.submission import Described, Offer
+from fairway.runtime.bell import Bell
+from fairway.runtime.clock import Clock
+from fairway.runtime.lockfile import LockFile
+from fairway.runtime.numbers import Numbers
+from fairway.runtime.payloads import Payloads
+from fairway.runtime.pending import Pending, copy_of, ours
+
+
+def test_numbers_rise_and_received_never_skips_one() -> None:
+    numbers = Numbers(9)
+    calls = [numbers.call(SetWeight("a", 1)) for _ in range(5)]
+    assert [(call.client, call.number, call.received) for call in calls] == [(9, n, 0) for n in range(1, 6)]
+    for i, received in ((1, 0), (0, 2), (4, 2), (3, 2), (2, 5)):
+        numbers.answered(calls[i])
+        assert numbers.received == received
+    assert numbers.call(SetWeight("a", 1)).received == 5
+    numbers.answered(Numbers(8).call(SetWeight("a", 1)))  # of a client that was forgotten
+    assert numbers.received == 5
+
+
+def test_reads_and_waits_have_no_number() -> None:
+    assert Numbers.needed(SetWeight("a", 1))
+    assert Numbers.needed(Reserve(1))
+    assert not Numbers.needed(Reserve(1, wait_seconds=1.0))
+    assert not Numbers.needed(Stats())
+
+
+def test_payloads_leave_when_there_are_too_many() -> None:
+    payloads = Payloads(10_000)
+    offers = [Offer(Described("", 1), (b"x" * 800,)) for _ in range(30)]
+    payloads.add(Accepted(list(range(30)), [False] * 30), offers)
+    assert len(payloads) == 10
+    found, missing = payloads.find([(29, 0), (0, 0)])
+    assert list(found) == [(29, 0)]
+    assert missing == [(0, 0)]
+    payloads.add(Accepted([77], [True]), offers[:1])
+    assert payloads.find([(77, 0)]) == ({}, [(77, 0)])
+
+
+def test_a_bell_wakes_its_sleeper_and_forgets_no_ring() -> None:
+    bell = Bell()
+    bell.ring()
+    bell.ring()
+    bell.wait(60)
+    bell.wait(60)  # still rung until it is heard
+    bell.heard()
+    started = time.monotonic()
+    bell.wait(0.05)
+    assert time.monotonic() - started >= 0.04
+    sleeper = threading.Thread(target=bell.wait, args=(float("inf"),))
+    sleeper.start()
+    bell.ring()
+    sleeper.join(30)
+    assert not sleeper.is_alive()
+    bell.heard()
+    bell.heard()
+    bell.ring()
+
+
+def test_the_clock_does_not_follow_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    before = clock.now()
+    assert abs(before - time.time()) < 5
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert clock.now() >= before
+
+
+def test_an_answer_leaves_once() -> None:
+    told: list[object] = []
+    pending = Pending(Stats(), lambda p: told.append(p.reply))
+    pending.leave("first", None)
+    pending.leave("second", None)
+    assert told == ["first"]
+
+
+def test_errors_are_copied_for_each_caller() -> None:
+    error = QueueHeld("text", pid=7)
+    copy = copy_of(error)
+    assert copy is not error
+    assert (type(copy), str(copy), copy.details, copy.__cause__) == (QueueHeld, "text", {"pid": 7}, error)
+    assert ours(fenced := Fenced()) is fenced
+    assert isinstance(ours(ZeroDivisionError("x")), OurError)
+
+
+def test_a_lock_file_is_private_and_names_its_holder(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    lock = LockFile(str(path))
+    assert path.read_text() == f"{os.getpid()}\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    lock.release()
+    lock.release()
+    LockFile(str(path)).release()
+
+
+@pytest.mark.real
+def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        LockFile(str(path))
+        os.write(write, b"x")
+        time.sleep(60)
+        os._exit(0)
+    os.read(read, 1)
+    with pytest.raises(QueueHeld, match=f"process {child}"):
+        LockFile(str(path))
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    LockFile(str(path)).release()
+
+
+def test_lock_files_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadArgument, match="folder"):
+        LockFile(str(tmp_path / "none" / "x.lock"))
+
+    def denied(*args: object) -> int:
+        raise PermissionError(13, "denied")
+
+    monkeypatch.setattr(fcntl, "lockf", lambda *args: None)
+    monkeypatch.setattr(os, "open", denied)
+    with pytest.raises(ReadOnly):
+        LockFile(str(tmp_path / "x.lock"))

@@ -1,0 +1,737 @@
+"""The checker finds what is planted: for each check a history told by hand with one fault, and a clean one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fairway.testing.checker import CHECKS, check_history
+from fairway.testing.history import BadHistory, History, parse
+from tests.sim.telling import BEGIN, Story, census, submission
+
+PLANTED: dict[str, Callable[[], Story]] = {}
+
+
+def planted(tell: Callable[[], Story]) -> Callable[[], Story]:
+    """A story with one fault, named after the check that must find it (a suffix after two underscores tells two apart)."""
+    PLANTED[tell.__name__] = tell
+    return tell
+
+
+def clean() -> Story:
+    """Much of what can happen, and nothing wrong."""
+    s = Story(drained=True, attempts_max=3)
+    s.note("start", clock=BEGIN)
+    s.submit(10, 3, tenant="a", metadata={"mark": 1}, payloads=["x", "y", "z"], number=1)
+    s.submit(20, 1, tenant="b", key="k", fingerprint="f", number=2)
+    s.submit(20, 1, tenant="b", key="k", fingerprint="f", known=True, number=3)
+    payloads = [[10, 0, "x"], [10, 1, "y"]]
+    s.reserve(1, (10, 0, 1, 1), (20, 0, 1, 1), (10, 1, 1, 1), payloads=payloads, number=4)
+    s.settle("complete", 1, (10, 0, 1), outcome="done", results=["r0"], number=5)
+    s.settle("complete", 1, (10, 0, 1), outcome="already", number=6)
+    s.settle("fail", 1, (20, 0, 1), outcome="retrying", delay_seconds=5.0, number=7)
+    s.settle("renew", 1, (10, 1, 1), outcome="renewed", seconds=90.0, number=8)
+    s.settle("release", 1, (10, 1, 1), outcome="released", number=9)
+    s.wait(5.5)
+    s.reserve(2, (20, 0, 1, 2), (10, 1, 2, 1), payloads=[[10, 1, "y"], [10, 2, "z"]])
+    s.wait(61.0)  # all of it runs out
+    s.reserve(3, (20, 0, 1, 3), (10, 1, 2, 2), payloads=[[10, 1, "y"], [10, 2, "z"]])
+    s.settle("complete", 2, (10, 1, 1), outcome="lost")
+    s.settle("complete", 3, (10, 1, 2), outcome="done", results=["r1", None])
+    s.settle("fail", 3, (20, 0, 1), outcome="dead")
+    s.note("drained")
+    s.go("census", census([], []))
+    s.show(10, tenant="a", total=3, done=3, state="completed", metadata={"mark": 1})
+    s.show(20, tenant="b", failed=1, state="failed", key="k", policy="dead_letter")
+    s.go("results", [[0, "r0"], [1, "r1"]], sub=10)
+    s.go("winners", [[0, 1, 1, 1], [1, 2, 1, 3]], sub=10)
+    return s
+
+
+# -- numbers and answers
+
+
+@planted
+def calls_are_whole() -> Story:
+    s = clean()
+    s.answer(99, None)
+    return s
+
+
+@planted
+def calls_are_whole__clock() -> Story:
+    s = clean()
+    s.wait(-30.0)
+    s.go("stats", {})
+    return s
+
+
+@planted
+def same_number_same_answer() -> Story:
+    s = Story()
+    s.submit(10, number=1)
+    s.submit(11, number=1)
+    return s
+
+
+@planted
+def received_numbers_are_dropped() -> Story:
+    s = Story()
+    s.go("pause", None, number=1, on=True, tenant="a")
+    s.go("pause", None, number=2, received=1, on=False, tenant="a")
+    s.go("pause", None, number=1, received=1, on=True, tenant="a")
+    return s
+
+
+@planted
+def unanswered_numbers_are_kept() -> Story:
+    s = Story()
+    s.ask("pause", number=1, on=True, tenant="a")
+    s.go("pause", error="request_dropped", number=1, on=True, tenant="a")
+    return s
+
+
+@planted
+def errors_are_known() -> Story:
+    s = Story()
+    s.go("pause", error="oops", on=True, tenant="a")
+    return s
+
+
+@planted
+def batches_fit() -> Story:
+    s = Story()
+    s.submit(10, 5)
+    s.reserve(1, (10, 0, 3, 1), many=2)
+    return s
+
+
+@planted
+def batches_fit__outside() -> Story:
+    s = Story()
+    s.submit(10, 100)
+    s.reserve(1, (10, 99, 2, 1))
+    return s
+
+
+@planted
+def every_chunk_has_an_outcome() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 2, 1))
+    s.go("complete", {"outcomes": [["done", 1]]}, parts=[[1, 1, [[10, 0, 2]]]])
+    return s
+
+
+@planted
+def renewals_last() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.go(
+        "renew",
+        {"outcomes": [["renewed", 1]], "deadline": s.t + 5},
+        parts=[[1, 1, [[10, 0, 1]]]],
+        seconds=60.0,
+    )
+    return s
+
+
+# -- acceptance
+
+
+@planted
+def accepted_is_found() -> Story:
+    s = Story()
+    s.submit(10)
+    s.go("show", error="not_found", sub=10)
+    return s
+
+
+@planted
+def accepted_as_offered() -> Story:
+    s = Story()
+    s.submit(10, tenant="a")
+    s.show(10, tenant="b")
+    return s
+
+
+@planted
+def one_effect() -> Story:
+    s = Story()
+    s.ask("submit", number=1, offers=[{"tenant": "", "total": 1, "metadata": {"mark": 5}}])
+    s.submit(11, metadata={"mark": 5}, number=1)
+    s.go("list_active", [submission(10, metadata={"mark": 5}), submission(11, metadata={"mark": 5})])
+    return s
+
+
+@planted
+def one_effect__invented() -> Story:
+    s = Story()
+    s.go("list_active", [submission(10, metadata={"mark": 5})])
+    return s
+
+
+@planted
+def ids_rise() -> Story:
+    s = Story()
+    s.submit(11)
+    s.submit(10)
+    return s
+
+
+@planted
+def keys_name_one_submission() -> Story:
+    s = Story()
+    s.submit(10, key="k")
+    s.submit(11, key="k")
+    return s
+
+
+@planted
+def keys_name_one_submission__contents() -> Story:
+    s = Story()
+    s.submit(10, key="k", fingerprint="one")
+    s.submit(10, key="k", fingerprint="two", known=True)
+    return s
+
+
+@planted
+def conflicts_are_real() -> Story:
+    s = Story()
+    s.submit(10, key="k", fingerprint="one")
+    s.go(
+        "submit", error="key_conflict", offers=[{"tenant": "", "total": 1, "key": "k", "fingerprint": "one"}]
+    )
+    return s
+
+
+@planted
+def ends_have_a_cause() -> Story:
+    s = Story()
+    s.submit(10)
+    s.show(10, state="cancelled")
+    return s
+
+
+@planted
+def ends_have_a_cause__failed() -> Story:
+    s = Story()
+    s.submit(10)
+    s.show(10, state="failed", failed=1)
+    return s
+
+
+@planted
+def nothing_is_lost() -> Story:
+    s = clean()
+    s.submit(30)
+    return s
+
+
+@planted
+def nothing_is_lost__left() -> Story:
+    s = Story(drained=True)
+    s.submit(10, 2)
+    s.note("drained")
+    s.show(10, total=2, done=1)
+    return s
+
+
+@planted
+def nothing_is_lost__never_drained() -> Story:
+    return Story(drained=True)
+
+
+# -- leases
+
+
+@planted
+def receipts_are_unique() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1))
+    s.reserve(1, (10, 1, 1, 1))
+    return s
+
+
+@planted
+def no_double_lease() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=60.0)
+    s.wait(59.0)
+    s.reserve(2, (10, 0, 1, 2), seconds=60.0)
+    return s
+
+
+@planted
+def no_double_lease__renewed() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=10.0)
+    s.settle("renew", 1, (10, 0, 1), outcome="renewed", seconds=100.0)
+    s.wait(50.0)
+    s.reserve(2, (10, 0, 1, 2))
+    return s
+
+
+@planted
+def no_double_lease__twice_in_one() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), (10, 0, 1, 1))
+    return s
+
+
+@planted
+def latest_receipt_wins() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=1.0)
+    s.wait(2.0)
+    s.reserve(2, (10, 0, 1, 2))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    return s
+
+
+@planted
+def latest_receipt_wins__two_winners() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=1.0)
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    s.settle("complete", 2, (10, 0, 1), outcome="done")
+    return s
+
+
+@planted
+def stale_receipts_are_refused() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=1.0)
+    s.wait(2.0)
+    s.reserve(2, (10, 0, 1, 2))
+    s.settle("renew", 1, (10, 0, 1), outcome="renewed", seconds=60.0)
+    return s
+
+
+@planted
+def stale_receipts_are_refused__after_fail() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="retrying")
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    return s
+
+
+@planted
+def already_means_done() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="already")
+    return s
+
+
+@planted
+def forged_receipts_are_refused() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done", forged=True)
+    return s
+
+
+@planted
+def settled_receipts_were_given() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("complete", 1, (10, 1, 1), outcome="done")
+    return s
+
+
+# -- ends and attempts
+
+
+@planted
+def nothing_after_final() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="dead")
+    s.reserve(2, (10, 0, 1, 2))
+    return s
+
+
+@planted
+def nothing_after_end() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.go("cancel", submission(10, total=2, state="cancelled"), sub=10)
+    s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def nothing_after_end__result() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1))
+    s.go("cancel", submission(10, total=2, state="cancelled"), sub=10)
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    return s
+
+
+@planted
+def attempts_are_bounded() -> Story:
+    s = Story(attempts_max=2)
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 3))
+    return s
+
+
+@planted
+def attempts_are_counted() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=1.0)
+    s.wait(2.0)
+    s.reserve(2, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def attempts_are_counted__released() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("release", 1, (10, 0, 1), outcome="released")
+    s.reserve(2, (10, 0, 1, 2))
+    return s
+
+
+@planted
+def deliveries_are_bounded() -> Story:
+    s = Story(attempts_max=2)
+    s.submit(10)
+    for count in (1, 2, 3):
+        s.reserve(count, (10, 0, 1, min(count, 2)), seconds=1.0)
+        s.wait(2.0)
+    return s
+
+
+@planted
+def deadlines_hold() -> Story:
+    s = Story()
+    s.submit(10)
+    s.wait(10.0)
+    s.reserve(1, (10, 0, 1, 1), run={"deadline": BEGIN + 5.0})
+    return s
+
+
+# -- time
+
+
+@planted
+def not_before_due() -> Story:
+    s = Story()
+    s.submit(10, delay_seconds=30.0)
+    s.reserve(1, (10, 0, 1, 1), run={"not_before": BEGIN + 30.0})
+    return s
+
+
+@planted
+def not_before_due__forgotten() -> Story:
+    s = Story()
+    s.submit(10, delay_seconds=30.0)
+    s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def back_off_holds() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="retrying", delay_seconds=20.0)
+    s.wait(10.0)
+    s.reserve(2, (10, 0, 1, 2))
+    return s
+
+
+@planted
+def pauses_hold() -> Story:
+    s = Story()
+    s.submit(10, tenant="a")
+    s.go("pause", on=True, tenant="a", sub=0)
+    s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def pauses_hold__submission() -> Story:
+    s = Story()
+    s.submit(10)
+    s.go("pause", on=False, tenant=None, sub=10)
+    s.go("pause", on=True, tenant=None, sub=10)
+    s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def waits_last() -> Story:
+    s = Story()
+    s.go("reserve", {"epoch": 0, "count": 0, "deadline": 0.0, "spans": []}, max=1, wait_seconds=5.0)
+    return s
+
+
+# -- content and counts
+
+
+@planted
+def payloads_are_unaltered() -> Story:
+    s = Story()
+    s.submit(10, payloads=["x"])
+    s.reserve(1, (10, 0, 1, 1), payloads=[[10, 0, "y"]])
+    return s
+
+
+@planted
+def payloads_are_unaltered__missing() -> Story:
+    s = Story()
+    s.submit(10, payloads=["x"])
+    s.reserve(1, (10, 0, 1, 1), payloads=[])
+    return s
+
+
+@planted
+def results_are_kept() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done", results=["mine"])
+    s.go("results", [], sub=10)
+    return s
+
+
+@planted
+def results_are_kept__invented() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.go("results", [[0, "nobody's"]], sub=10)
+    return s
+
+
+@planted
+def winners_are_true() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    s.go("winners", [[0, 1, 1, 2]], sub=10)
+    return s
+
+
+@planted
+def counts_agree() -> Story:
+    s = Story()
+    s.submit(10, 3)
+    s.go("census", census([submission(10, total=3)], [], submissions_active=1, chunks_waiting=2))
+    return s
+
+
+@planted
+def counts_agree__tenant() -> Story:
+    s = Story()
+    s.submit(10, 3)
+    view = {"name": "", "submissions": 1, "waiting": 3, "leased": 1, "weight": 1.0, "paused": False}
+    s.go("census", census([submission(10, total=3)], [view], submissions_active=1, chunks_waiting=3))
+    return s
+
+
+@planted
+def counts_match_callers() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    s.show(10, total=2, done=0)
+    return s
+
+
+@planted
+def drained_is_empty() -> Story:
+    s = clean()
+    s.go("census", census([], [{"name": "", "submissions": 0, "waiting": 0, "leased": 1}], chunks_leased=1))
+    return s
+
+
+# -- named reservations
+
+
+def named(s: Story, count: int, *spans: tuple[int, int, int, int], epoch: int = 1, seq: int = 1) -> None:
+    s.reserve(count, *spans, seconds=3600.0, consumer="c", consumer_epoch=epoch, seq=seq)
+
+
+@planted
+def named_is_handed_back() -> Story:
+    s = Story()
+    s.submit(10, 5)
+    named(s, 1, (10, 0, 2, 1))
+    named(s, 1, (10, 0, 3, 1))
+    return s
+
+
+@planted
+def named_is_handed_back__shrunk() -> Story:
+    s = Story()
+    s.submit(10, 5)
+    named(s, 1, (10, 0, 2, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    named(s, 1, (10, 1, 1, 1))
+    return s
+
+
+@planted
+def one_seq_one_reservation() -> Story:
+    s = Story()
+    s.submit(10, 5)
+    named(s, 1, (10, 0, 2, 1))
+    named(s, 2, (10, 2, 2, 1))
+    return s
+
+
+@planted
+def consumers_are_fenced() -> Story:
+    s = Story()
+    s.submit(10, 5)
+    s.go("join", 1, consumer="c")
+    s.go("join", 2, consumer="c", who="bob")
+    named(s, 1, (10, 0, 2, 1), epoch=1)
+    return s
+
+
+@planted
+def consumers_are_fenced__twice() -> Story:
+    s = Story()
+    s.go("join", 1, consumer="c")
+    s.go("join", 1, consumer="c", who="bob")
+    return s
+
+
+@planted
+def trimmed_is_gone() -> Story:
+    s = Story()
+    s.submit(10, 5)
+    s.go("trim", None, consumer="c", consumer_epoch=1, seq=3)
+    named(s, 1, (10, 0, 2, 1), seq=3)
+    return s
+
+
+# -- order
+
+
+@planted
+def fifo_inside_a_tenant() -> Story:
+    s = Story()
+    s.submit(10)
+    s.submit(11)
+    s.reserve(1, (11, 0, 1, 1), strategy="Fair")
+    s.reserve(2, (10, 0, 1, 1), strategy="Fair")
+    return s
+
+
+@planted
+def fifo_inside_a_tenant__index() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 1, 1, 1), (10, 0, 1, 1))
+    return s
+
+
+@planted
+def no_wrong_empty_answer() -> Story:
+    s = Story()
+    s.submit(10)
+    s.go("reserve", {"epoch": 0, "count": 0, "deadline": 0.0, "spans": []}, max=1)
+    s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def no_wrong_empty_answer__lost_wake_up() -> Story:
+    s = Story()
+    waiting = s.ask("reserve", max=1, wait_seconds=5.0, who="bob")
+    s.wait(1.0)
+    s.submit(10)
+    s.wait(4.0)
+    s.answer(waiting, {"epoch": 0, "count": 0, "deadline": 0.0, "spans": []})
+    s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def fair_shares() -> Story:
+    s = Story()
+    s.submit(10, 20, tenant="a")
+    s.submit(20, 20, tenant="b")
+    spans = ((10, 0, 3, 1), (20, 0, 1, 1), (10, 3, 17, 1), (20, 1, 19, 1))
+    s.reserve(1, *spans, strategy="Fair")
+    return s
+
+
+@planted
+def fair_shares__weights() -> Story:
+    s = Story()
+    s.submit(10, 20, tenant="a", weight=4000)
+    s.submit(20, 20, tenant="b")
+    picks = [(10 if place % 2 else 20, place // 2, 1, 1) for place in range(40)]
+    for count, pick in enumerate(picks, 1):
+        s.reserve(count, pick, strategy="Fair")
+    return s
+
+
+# -- the tests
+
+
+def check_named(name: str) -> Callable[[History], list]:
+    return next(check for check in CHECKS if check.__name__ == f"check_{name.split('__')[0]}")
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_found(name: str) -> None:
+    history = PLANTED[name]().history()
+    found = check_named(name)(history)
+    assert found, f"nothing was found in the story of {name}"
+    assert {violation.check for violation in found} == {name.split("__")[0]}
+    assert all(0 <= place < len(history.lines) for violation in found for place in violation.places)
+
+
+def test_every_check_has_a_story_in_which_it_fails() -> None:
+    assert {name.split("__")[0] for name in PLANTED} == {
+        check.__name__.removeprefix("check_") for check in CHECKS
+    }
+
+
+def test_a_clean_history_passes() -> None:
+    assert check_history(clean().history()) == []
+
+
+def test_a_violation_is_told_with_its_lines() -> None:
+    history = PLANTED["no_double_lease"]().history()
+    story = check_named("no_double_lease")(history)[0].story(history)
+    assert "leased until" in story and story.count("reserve") == 2 and "deadline=" in story
+
+
+def test_a_file_that_is_no_history_is_refused_with_its_line() -> None:
+    with pytest.raises(BadHistory, match="line 1"):
+        parse(b'{"is": "note", "t": 1, "what": "x"}\n')
+    with pytest.raises(BadHistory, match="line 2"):
+        parse(clean().recorder.dump().split(b"\n")[0] + b"\nnonsense\n")
+    with pytest.raises(BadHistory, match="format 9"):
+        parse(b'{"is": "header", "format": 9}\n')
