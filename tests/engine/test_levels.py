@@ -107,6 +107,7 @@ def test_a_redrive_that_finds_no_room_is_refused_and_changes_nothing() -> None:
     desk.weigh("a", 10)
     x = desk.submit("a", 3, policy="dead_letter")
     desk.fail(desk.reserve(2), retry=False)
+    desk.reserve(lease=86400)
     desk.cancel(x)
     fill(desk)
     desk.audited = True

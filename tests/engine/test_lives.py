@@ -202,6 +202,20 @@ def test_a_fresh_submission_that_was_cancelled_and_redriven_takes_its_chunks_bac
     assert desk.drain() == [(x, 0), (x, 1)]
 
 
+def test_chunks_that_backed_off_or_were_leased_again_when_it_was_cancelled_are_redriven_once() -> None:
+    desk = Desk()
+    x = desk.submit(n=2)
+    held = desk.reserve(2)
+    desk.fail(some(held, (x, 0)), delay=0)
+    again = desk.reserve()
+    desk.fail(some(held, (x, 1)), delay=50)
+    desk.cancel(x), desk.redrive(x)
+    assert chunks(back := desk.reserve(9)) == [(x, 1)] and attempts(back) == [1]
+    desk.release(back)
+    assert desk.complete(again) == ["done"]
+    assert desk.drain() == [(x, 1)]
+
+
 def test_a_redrive_takes_a_new_place_and_a_waits_for_it() -> None:
     desk = Desk()
     a, b = desk.submit("a"), desk.submit("b")
@@ -235,6 +249,21 @@ def test_many_lives_in_one_group(monkeypatch: pytest.MonkeyPatch, page: int) -> 
         desk.cancel(x), desk.redrive(x), desk.cancel(x)
     desk.restart()
     assert (desk.show(x).done, desk.show(x).state) == (5, "cancelled")
+
+
+def test_what_is_done_after_a_redrive_in_the_group_of_the_end_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small_pages(monkeypatch, 4)
+    desk = Desk()
+    x = desk.submit(n=10)
+    held = desk.reserve(6)
+    with desk.one_group():
+        desk.complete(some(held, (x, 0)))
+        desk.cancel(x), desk.redrive(x)
+        desk.complete(some(held, (x, 1)))
+    desk.restart()
+    assert desk.complete(some(held, (x, 0), (x, 1))) == ["already", "already"]
 
 
 def test_an_acknowledged_submission_ends_in_exactly_one_final_state_per_life() -> None:

@@ -100,6 +100,16 @@ def test_fail_fast_skips_the_rest_and_keeps_the_first_failing_chunk_and_error() 
     assert desk.complete(some(held, (x, 3))) == ["ended"]
 
 
+def test_the_first_failing_chunk_and_error_are_kept_when_others_follow() -> None:
+    desk = Desk()
+    x = desk.submit(n=4, policy="dead_letter")
+    held = desk.reserve(4)
+    for index in (2, 1, 3):
+        desk.fail(some(held, (x, index)), f"{index} broke", retry=False)
+        desk.restart()
+        assert (desk.show(x).error, desk.show(x).error_index) == ("2 broke", 2)
+
+
 def test_dead_letter_goes_on_with_the_rest() -> None:
     desk = Desk()
     x = desk.submit(n=3, policy="dead_letter")

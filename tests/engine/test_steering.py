@@ -85,7 +85,7 @@ def test_a_weight_belongs_to_the_tenant_and_the_latest_wins() -> None:
 def test_a_weight_given_with_every_submit_gains_nothing() -> None:
     """Scaling rounds in the tenant's favour; a weight that does not change must not scale."""
     desk = Desk(audited=False)
-    heavy = 99_900  # a stride of 100.1
+    heavy = 99_020  # a stride of 100.99
     desk.weigh("plain", heavy)
     desk.submit("plain", 2000)
     counts = {"plain": 0, "again": 0}

@@ -13,7 +13,7 @@ from fairway.store.memory.shelf import Fault
 from fairway.testing.caller import Caller, Held, results_of
 from fairway.testing.world import World
 
-_ROUNDS_MAX = 60  # of waiting for something to become due; the longest wait is a day's delay
+_ROUNDS_MAX = 200  # of reserving; much more than the longest back-off, delay and silence together need
 _PAUSES_SECONDS = (1.0, 5.0, 35.0, 70.0, 700.0, 4000.0)
 _BATCH = 5000
 
@@ -95,7 +95,7 @@ def _register(world: World, caller: Caller, dice: Random) -> bool:
 def _work_off(world: World, drainer: Caller, dice: Random) -> bool:
     """Reserve and complete until nothing is left; time passes only when nothing can be handed out."""
     idle = 0
-    while idle < _ROUNDS_MAX:
+    for _ in range(_ROUNDS_MAX):
         reply = _call(world, drainer, c.Reserve(_BATCH, "Fair", 60.0), dice)
         if isinstance(reply, c.Reserved) and reply.spans:
             chunks = [(id, i) for id, start, count, _ in reply.spans for i in range(start, start + count)]
