@@ -17,7 +17,8 @@ from fairway.face.leasing import Fetch
 from fairway.face.reads import Describe, ReadResults
 from fairway.face.receipts import Held, parts_of
 from fairway.face.steps import Ask, Items, Listing
-from fairway.model.lease import Lease, result_name
+from fairway.model.lease import Lease
+from fairway.model.names import result_name
 from fairway.model.page import results_of
 from fairway.model.stored import ResultPage
 from fairway.model.submission import Described

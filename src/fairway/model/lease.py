@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from fairway.errors import BadArgument
+from fairway.model.names import object_name, result_name
 from fairway.model.submission import Described, Metadata
 
 
@@ -49,9 +50,7 @@ class Lease(msgspec.Struct, frozen=True):
     seal: int
     described: Described
     data: bytes | None = None  # an inline payload, or one that was fetched before
-    fetch: Callable[[str], bytes] | None = (
-        None  # reads an object; None where reading would block an event loop
-    )
+    fetch: Callable[[str], bytes] | None = None  # reads an object; None where that would block an event loop
 
     @property
     def payload(self) -> bytes | None:
@@ -91,18 +90,3 @@ class Lease(msgspec.Struct, frozen=True):
     def result_object(self, writer: int = 0) -> str | None:
         """The name under which this attempt's result object is registered."""
         return result_name(self.described, self.index, self.epoch, self.count, writer)
-
-
-def object_name(described: Described, index: int) -> str | None:
-    """The implied name of a chunk's payload object: `prefix/i` inside its segment."""
-    for prefix, count in described.segments:
-        if index < count:
-            return f"{prefix}/{index}"
-        index -= count
-    return None
-
-
-def result_name(described: Described, index: int, epoch: int, count: int, writer: int) -> str | None:
-    """The implied name of a result object: which attempt and writer made it is part of the name."""
-    name = object_name(described, index)
-    return None if name is None else f"{name}.out.{epoch:x}.{count:x}.{writer:x}"
