@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from peer_sqlite import PlainQueue
+from peers.plain_queue import PlainQueue
 
 import fairway
 
