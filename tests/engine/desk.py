@@ -257,7 +257,7 @@ class Desk:
     def dead(self) -> list[Chunk]:
         return [(chunk.submission, chunk.index) for chunk in self.call(ListDead())]
 
-    def winners(self, id: int, start: int = 0, count: int = 1_000_000) -> Any:
+    def winners(self, id: int, start: int = 0, count: int = 1000) -> Any:
         return self.call(Winners(id, start, count))
 
     # -- longer ways

@@ -210,7 +210,8 @@ def test_chunks_that_backed_off_or_were_leased_again_when_it_was_cancelled_are_r
     again = desk.reserve()
     desk.fail(some(held, (x, 1)), delay=50)
     desk.cancel(x), desk.redrive(x)
-    assert chunks(back := desk.reserve(9)) == [(x, 1)] and attempts(back) == [1]
+    back = desk.reserve(9)
+    assert (chunks(back), attempts(back)) == ([(x, 1)], [1])
     desk.release(back)
     assert desk.complete(again) == ["done"]
     assert desk.drain() == [(x, 1)]

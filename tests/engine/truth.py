@@ -282,6 +282,11 @@ def untouched(engine: Engine, before: dict[str, Any]) -> None:
         assert key == "clients" or before[key] == after[key], f"a refused call changed {key}"
 
 
+def named(state: State, hold: Any) -> bool:
+    consumer = state.consumers.get(hold.consumer)
+    return consumer is not None and hold.seq in consumer.open
+
+
 def ends_at(state: State, where: tuple[int, int]) -> float:
     """When a hold runs out if nobody gives a sign any more."""
     hold = state.holds[where]
@@ -301,9 +306,10 @@ def same(live: Engine, fresh: Engine) -> None:
             for inner in mine[key].keys() | its[key].keys():
                 assert mine[key].get(inner) == its[key].get(inner), (key, inner)
         assert mine[key] == its[key], key
+    silent = live.state.config.consumer_silent_seconds
     for where, hold in live.state.holds.items():
         until, after = ends_at(live.state, where), ends_at(fresh.state, where)
-        grace = fresh.state.now + min(hold.seconds, 30.0)
+        grace = fresh.state.now + (min(hold.seconds, 30.0) if not named(live.state, hold) else silent)
         assert math.isclose(after, max(until, grace)), (
             f"a restored lease ends at {after}, not {max(until, grace)}"
         )

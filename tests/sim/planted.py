@@ -11,27 +11,25 @@ from typing import Any
 import msgspec
 
 from fairway.engine import commands as c
-from fairway.engine.backlog import refresh
+from fairway.engine.backlog import back, refresh
 from fairway.engine.engine import Engine
 from fairway.engine.holds import seal_of
+from fairway.engine.leases import drop_out
 from fairway.engine.state import Start
-from fairway.errors import Fenced
 from fairway.model.stored import Group, Meta
 from fairway.store.memory.shelf import Shelf
-from fairway.store.memory.state import State as Stored
 from fairway.testing.owner import Owner
 from fairway.testing.profile import Profile
 from fairway.testing.world import World
 
 Make = Callable[[Profile], World]
-Execute = Callable[[Engine, c.Call, float, Any], Any]
 
 
 # -- faults of the store
 
 
 class LossyShelf(Shelf):
-    """Every seventh group is acknowledged and not stored; `keep` says what of it is."""
+    """Of every so many groups one is acknowledged and not stored as it is."""
 
     def __init__(self, strip: Callable[[Group], Group], every: int) -> None:
         super().__init__()
@@ -52,13 +50,6 @@ def _empty(group: Group) -> Group:
 
 def _without(**fields: Any) -> Callable[[Group], Group]:
     return lambda group: msgspec.structs.replace(group, **fields)
-
-
-class OpenStored(Stored):
-    """A queue on the disk that takes a group from anybody, in any order."""
-
-    def apply(self, group: Group) -> None:
-        super().apply(msgspec.structs.replace(group, range_id=self.range_id, number=self.number + 1))
 
 
 class UnfencedShelf(Shelf):
@@ -166,12 +157,14 @@ def _with(call: c.Call, **fields: Any) -> c.Call:
 
 
 def _hand_out_again(engine: Engine, call: c.Call) -> None:
-    """A chunk that is out goes back as if it were not."""
+    """A chunk that is out goes back though its lease lasts, and nobody is told."""
     if not isinstance(call.command, c.Reserve):
         return
     for run in engine.state.runs.values():
-        if run.state == "active" and run.out and not run.returned:
-            run.give_back(next(iter(run.out)))
+        if run.state == "active" and run.out:
+            index = next(iter(run.out))
+            drop_out(engine.state, run, index)
+            back(engine.state, run, index)
             refresh(engine.state, run)
             return
 
@@ -220,11 +213,6 @@ def _newest_first(engine: Engine, call: c.Call) -> c.Call:
     return _with(call, strategy="NewestFirst") if isinstance(call.command, c.Reserve) else call
 
 
-def _deaf(engine: Engine, call: c.Call) -> None:
-    """Whoever waits for work is forgotten until his time is over."""
-    engine.state.woken = False
-
-
 def _short_lease(engine: Engine, call: c.Call) -> None:
     """Leases run out sooner than was said."""
     if isinstance(call.command, c.Reserve):
@@ -232,6 +220,19 @@ def _short_lease(engine: Engine, call: c.Call) -> None:
             hold.deadline = min(hold.deadline, engine.state.now + 0.2)
             engine.state.expiries.append((hold.deadline, hold.count, hold.part))
         engine.state.expiries.sort()
+
+
+class Deaf(Engine):
+    """A submit does not wake those who wait for work."""
+
+    def execute(self, call: c.Call, now: float, found: Any = None) -> Any:
+        state, waiters = self.state, self.state.waiters
+        if isinstance(call.command, c.Submit):
+            state.waiters = {}
+        draft = super().execute(call, now, found)
+        if isinstance(call.command, c.Submit):
+            state.waiters, state.woken = waiters, False
+        return draft
 
 
 def _unfenced(profile: Profile) -> World:
@@ -259,6 +260,6 @@ FAULTS: dict[str, tuple[Make, set[str]]] = {
     "a number is executed twice": (_executed(_every_number_is_new), {"one_effect", "same_number_same_answer"}),
     "an old consumer is heard": (_executed(_any_consumer), {"consumers_are_fenced"}),
     "Fair is not fair": (_executed(_newest_first), {"fifo_inside_a_tenant", "fair_shares"}),
+    "a wake-up is lost": (lambda profile: World(profile, Deaf.load), {"no_wrong_empty_answer"}),
     "leases end too soon": (_executed(_same, _short_lease), {"no_double_lease"}),
 }
-__all__ = ["FAULTS", "Fenced"]

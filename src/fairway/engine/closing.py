@@ -30,7 +30,7 @@ class Closing:
         self.number = number
         self.drafts: list[Draft] = filling.drafts
         self.calls = filling.calls
-        self.ends = [end.id for end in filling.ends]
+        self.ends = [end.id for end in filling.ends] + filling.left
         self.keys = [(row.tenant, row.key) for row in filling.keys]
 
 

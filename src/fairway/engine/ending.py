@@ -40,7 +40,6 @@ def end(state: State, run: Run, event: str) -> None:
         row = KeyRow(run.tenant, run.described.key, run.id, run.described.fingerprint, expires)
         filling.keys.append(row)
         state.recent_keys.put((row.tenant, row.key), row, state.number)
-    state.recent_ends.put(run.id, run, state.number)
     if not run.out:
         forget(state, run)
     for watcher in state.watchers.pop(run.id, {}).values():
@@ -62,8 +61,10 @@ def _leave_objects(state: State, run: Run) -> None:
 
 
 def forget(state: State, run: Run) -> None:
-    """Nothing of an ended run is out any more."""
+    """Nothing of an ended run is out any more; a call that counted on it still finds it for a while."""
     del state.runs[run.id]
+    state.recent_ends.put(run.id, run, state.number)
+    state.filling.left.append(run.id)
     settle_tenant(state, run.owner)
 
 

@@ -21,6 +21,7 @@ class Filling:
         "ends",
         "events",
         "keys",
+        "left",
         "moves",
         "purge",
         "purge_events_before",
@@ -37,6 +38,7 @@ class Filling:
         self.rows: list[Row] = []
         self.moves: list[Move] = []
         self.ends: list[End] = []
+        self.left: list[int] = []  # ended runs that left memory
         self.keys: list[KeyRow] = []
         self.results: list[ResultPage] = []
         self.records: list[Record] = []

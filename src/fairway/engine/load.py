@@ -79,6 +79,7 @@ def _empty(meta: Meta, start: Start) -> State:
     epoch = (meta.range_id << 32 | start.epoch_bits & 0xFFFFFFFF) & 0xFFFFFFFFFFFFFFFF
     state = State(start.queue, meta.queue_number, epoch, body, tables, plans)
     state.runs = runs
+    state.last_id = max(state.last_id, start.above_id)
     state.number = meta.number + 1
     return state
 
@@ -176,4 +177,6 @@ def _arm(state: State) -> None:
             continue
         hold.deadline = max(hold.deadline, state.now + min(hold.seconds, RESTORED_LEASE_SECONDS))
         heappush(state.expiries, (hold.deadline, *where))
+    for consumer in state.consumers.values():
+        consumer.seen = state.now  # signs of life are not all stored, and a start is no silence of the consumer
     plan_silence_check(state)

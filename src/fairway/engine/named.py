@@ -71,12 +71,13 @@ def reserve_named(state: State, command: Reserve) -> Reserved | None:
             return None
         named = Named(hold.epoch, hold.count, consumer.epoch, completed=False, spans=list(hold.spans))
         consumer.open[command.seq] = named
+        keep(state, consumer)
     elif not named.completed:
         if named.handed_to != consumer.epoch:
             _halve(state, named)
             named.handed_to = consumer.epoch
         _shrink(state, named)
-    keep(state, consumer)
+        keep(state, consumer)
     return handed(state, named)
 
 

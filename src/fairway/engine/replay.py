@@ -107,9 +107,6 @@ class Replay:
 
     def _renewed(self, number: int, record: Renewed) -> None:
         self._hold(number, record, record.part)
-        consumer = self.state.consumers.get(record.consumer)
-        if consumer is not None:
-            consumer.seen = max(consumer.seen, record.deadline - record.seconds)
 
     def _completed(self, number: int, record: Completed) -> None:
         who = record.writer << 2 | record.kind

@@ -35,6 +35,7 @@ class Start(msgspec.Struct, frozen=True):
     seed: int
     now: float
     forget_leases: bool = False
+    above_id: int = 0  # an id in a group that failed is never given again
 
 
 class MetaBody(msgspec.Struct, array_like=True):

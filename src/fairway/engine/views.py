@@ -165,7 +165,9 @@ def consumers(state: State, command: Consumers) -> list[ConsumerView]:
 def winners(state: State, command: Winners, found: Found) -> list[Win]:
     """Which attempts completed a range of chunks."""
     run = find(state, command.id, found)
-    return sorted(run.done.wins(command.start, command.count), key=lambda win: win.start)
+    start = max(0, command.start)
+    end = min(command.start + command.count, run.total)
+    return sorted(run.done.wins(start, end - start), key=lambda win: win.start) if start < end else []
 
 
 def described_again(state: State, reply: Reserved, found: Found) -> Reserved:

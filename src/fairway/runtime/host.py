@@ -68,6 +68,7 @@ class Host:
         self.numbers = Numbers()
         self.payloads = Payloads()
         self.sleeping_until = 0.0
+        self.last_id = 0  # the highest submission id in any group that was closed
 
     # -- for ports
 
@@ -242,6 +243,7 @@ class Host:
         self.behind = []
         if closing is not None and closing.group is not None:
             self.storing = True
+            self.last_id = self.engine.state.last_id
             return closing
         if closing is not None:
             self.engine.stored(closing)

@@ -16,10 +16,10 @@ from fairway.store.port import Store
 _RUNS_FROZEN_MIN = 10_000  # from here on the collector's walks over the engine can be felt
 
 
-def load(name: str, store: Store, clock: Clock, forget_leases: bool = False) -> Engine:
+def load(name: str, store: Store, clock: Clock, forget_leases: bool = False, above_id: int = 0) -> Engine:
     """An engine that owns the queue."""
     meta = store.take_over()
-    start = Start(name, secrets.randbits(32), secrets.randbits(64), clock.now(), forget_leases)
+    start = Start(name, secrets.randbits(32), secrets.randbits(64), clock.now(), forget_leases, above_id)
     collecting = gc.isenabled()
     gc.disable()  # nothing that a load makes is garbage, and the collector would walk over all of it many times
     try:

@@ -37,7 +37,7 @@ class Running:
             self.host,
             store,
             bell,
-            lambda: load(name, store, clock, forget_leases=first.pop() if first else False),
+            lambda: load(name, store, clock, first.pop() if first else False, self.host.last_id),
             self._sweeper.after_commit,
         )
         self._committer.start()

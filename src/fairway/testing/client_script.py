@@ -105,12 +105,13 @@ class Script:
     # -- taking work
 
     def _reserve(self, caller: Caller, dice: Random, now: float) -> Asked:
+        hungry = self.profile.hungry
         return caller.ask(
             c.Reserve(
-                max=dice.choice((1, 1, 2, 5, 20, 200)),
+                max=dice.choice((20, 200) if hungry else (1, 1, 2, 5, 20, 200)),
                 strategy=dice.choice(self.profile.strategies),
                 lease_seconds=dice.choice((0.0, 0.0, 1.0, 10.0)),
-                wait_seconds=dice.choice((0.0, 0.0, 0.0, 2.0, 20.0)),
+                wait_seconds=dice.choice((5.0, 20.0) if hungry else (0.0, 0.0, 0.0, 2.0, 20.0)),
             )
         )
 

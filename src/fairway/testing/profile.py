@@ -67,6 +67,7 @@ class Profile(msgspec.Struct):
     config: dict[str, Any]
     chunks_max: int
     delays: bool
+    hungry: bool  # there is seldom work enough, and whoever comes waits for it
 
 
 def profile_of(seed: int) -> Profile:
@@ -97,4 +98,5 @@ def profile_of(seed: int) -> Profile:
         },
         chunks_max=dice.choice((3, 8, 8, 30, 200)) if dice.random() < 0.99 else 66_000,
         delays=dice.random() < 0.5,
+        hungry=dice.random() < 0.25,
     )

@@ -55,12 +55,15 @@ class Shrunk(msgspec.Struct):
         return who.get(call) == "drainer"
 
 
-def shrink(seed: int, steps: int = STEPS, run: Simulate = simulate, tries_max: int = _TRIES_MAX) -> Shrunk | None:
-    """Leave out steps while the same check fails; None if the seed does not fail."""
+def shrink(
+    seed: int, steps: int = STEPS, *, run: Simulate = simulate, check: str = "", tries_max: int = _TRIES_MAX
+) -> Shrunk | None:
+    """Leave out steps while the same check fails (the first one, unless it is named); None if none fails."""
     whole = run(seed, steps, keep=range(steps))
-    if not whole.outcome.violations:
+    failed = [violation.check for violation in whole.outcome.violations]
+    if not failed or (check and check not in failed):
         return None
-    check = whole.outcome.violations[0].check
+    check = check or failed[0]
     kept, best = list(range(steps)), whole
     size, tries = max(1, steps // 2), 0
     while tries < tries_max:

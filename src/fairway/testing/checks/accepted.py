@@ -177,9 +177,8 @@ def check_nothing_is_lost(history: History) -> list[Violation]:
         return []
     drained = [place for place, note in history.notes if note.what == "drained"]
     if not drained:
-        return [
-            Violation("nothing_is_lost", "the history promises a drain, but never says that it is drained")
-        ]
+        what = "the history promises a drain, but never says that it is drained"
+        return [Violation("nothing_is_lost", what, tuple(range(len(history.lines))[-6:]))]
     facts = facts_of(history)
     violations: list[Violation] = []
     for id, offers in facts.by_id.items():

@@ -58,7 +58,7 @@ def check_fifo_inside_a_tenant(history: History) -> list[Violation]:
 
 
 def check_no_wrong_empty_answer(history: History) -> list[Violation]:
-    """A reserve comes back empty only if no chunk was surely waiting when it was asked, or when its wait was over."""
+    """A reserve comes back empty only if no chunk was surely waiting while it looked for work."""
     witnesses = list(witnesses_of(history).values())
     violations: list[Violation] = []
     for request in history.of("reserve"):
@@ -74,14 +74,16 @@ def check_no_wrong_empty_answer(history: History) -> list[Violation]:
 
 
 def _waited(history: History, witness: Witness, request: Request, one: Try) -> bool:
-    """Whether the witness surely waited at the moment at which nothing was found."""
-    if witness.hand.request.begin < one.end:
-        return False
-    facts = facts_of(history)
+    """Whether the witness surely waited at a moment at which the reserve was surely looking for work."""
+    facts, accepted = facts_of(history), witness.accepted
     clock = facts.clock_low(one.begin, one.begin_t)
     seconds = request.args.get("wait_seconds", 0.0)
-    at_once = witness.accepted.end < one.begin and witness.due < clock
-    over = one.end_t >= one.begin_t + seconds > witness.accepted.end_t and witness.due < clock + seconds
-    late = over and 0 <= witness.accepted.end < one.end
-    begin = one.begin if at_once else witness.accepted.end
-    return (at_once or late) and not may_be_paused(history, begin, one.end, witness.tenant)
+    handed = witness.hand.request.begin
+    if accepted.end < one.begin:  # it looks when it comes
+        looked, waited = one.begin, handed > one.end and witness.due < clock
+    else:
+        # It came at the latest `seconds` before its answer, and stays for as long: so it is there in between.
+        looked = accepted.end
+        there = one.end_t - seconds < accepted.end_t < one.begin_t + seconds
+        waited = there and handed > accepted.end and witness.due < clock
+    return waited and not may_be_paused(history, looked, one.end, witness.tenant)

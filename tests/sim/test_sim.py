@@ -1,0 +1,65 @@
+"""Simulated histories under faults: nothing is wrong with any of them, and one seed is one history."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fairway.testing.history import parse
+from fairway.testing.profile import FAULTS, OPS
+from fairway.testing.simulate import Tally, simulate
+
+SEEDS = 400
+SLICES = 8
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    return Tally()
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_nothing_is_wrong_under_faults(part: int, tally: Tally) -> None:
+    for seed in range(part, SEEDS, SLICES):
+        simulation = simulate(seed)
+        tally.add(simulation.outcome)
+        history = simulation.recorder.history()
+        told = [violation.story(history) for violation in simulation.outcome.violations[:3]]
+        assert not told, f"seed {seed}: replay it with `fairway sim --start {seed} --seeds 1`\n" + "\n".join(told)
+
+
+def test_every_fault_happened(tally: Tally) -> None:
+    if tally.seeds < SEEDS:
+        for seed in range(60):
+            tally.add(simulate(seed).outcome)
+    assert set(tally.faults) >= {*FAULTS, "crash_in_start", "lost_reply"}
+    print(f"{tally.seeds} seeds, {tally.steps} steps, {tally.calls} calls, {sum(tally.faults.values())} faults")
+
+
+def test_every_operation_is_answered_in_a_few_seeds() -> None:
+    answered: set[str] = set()
+    for seed in range(12):
+        answered |= {request.op for request in simulate(seed).recorder.history().requests if request.answered}
+    made_of = {"put": "submit", "named": "join", "stale": "complete", "forge": "fail", "repeat": "reserve", "resume": "pause"}
+    assert answered >= {made_of.get(op, op) for op in OPS} | {"census", "results", "winners"}
+
+
+def history_of(seed: int, hash_seed: str) -> bytes:
+    code = f"import sys; from fairway.testing.simulate import simulate; sys.stdout.buffer.write(simulate({seed}).recorder.dump())"
+    return subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": hash_seed}, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("seed", [3, 11])
+def test_one_seed_is_one_history_on_every_machine(seed: int) -> None:
+    first, second = history_of(seed, "1"), history_of(seed, "2")
+    assert first == second == simulate(seed).recorder.dump()
+    assert len(parse(first).requests) > 50
+
+
+def test_steps_can_be_left_out() -> None:
+    whole = simulate(5, 60)
+    fewer = simulate(5, 60, keep=range(0, 60, 2))
+    assert fewer.outcome.steps == 30 and fewer.recorder.dump() != whole.recorder.dump()
+    assert fewer.recorder.dump() == simulate(5, 60, keep=range(0, 60, 2)).recorder.dump()
