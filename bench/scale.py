@@ -63,7 +63,9 @@ def one_submission(folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--submissions", type=int, default=100_000)
     parser.add_argument("--chunks", type=int, default=10_000)
     parser.add_argument("--tenants", type=int, default=1_000)

@@ -18,7 +18,9 @@ class PlainQueue:
         self._db = apsw.Connection(str(path))
         for line in ("journal_mode=wal", "synchronous=full"):
             self._db.execute(f"PRAGMA {line}")
-        self._db.execute("CREATE TABLE chunk (id INTEGER PRIMARY KEY, tenant TEXT, payload BLOB, leased REAL)")
+        self._db.execute(
+            "CREATE TABLE chunk (id INTEGER PRIMARY KEY, tenant TEXT, payload BLOB, leased REAL)"
+        )
         self._db.execute("CREATE INDEX waiting ON chunk (id) WHERE leased IS NULL")
 
     def put_many(self, items: list[tuple[str, bytes]]) -> None:
@@ -28,7 +30,9 @@ class PlainQueue:
     def reserve(self, many: int) -> list[tuple[int, bytes]]:
         with self._db:
             found = list(
-                self._db.execute("SELECT id, payload FROM chunk WHERE leased IS NULL ORDER BY id LIMIT ?", (many,))
+                self._db.execute(
+                    "SELECT id, payload FROM chunk WHERE leased IS NULL ORDER BY id LIMIT ?", (many,)
+                )
             )
             self._db.executemany("UPDATE chunk SET leased = 1 WHERE id = ?", [(id,) for id, _ in found])
         return found

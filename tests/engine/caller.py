@@ -238,22 +238,15 @@ class Caller:
                 self.purged.add(id)
 
     def repeat(self) -> None:
-        """The last numbered call comes again."""
-        if self.last is None or self.last[1] is None:
+        """The last numbered call comes again; one that found nothing had no effect, so it would be a new one."""
+        if self.last is None or (isinstance(self.last[1], Reserved) and not self.last[1].spans):
             return
         command, reply = self.last
-        again = self.call_again(command)
-        if isinstance(reply, Reserved) and reply.spans:
+        again = self.desk.call(command, self.client, self.number, self.received)
+        if isinstance(reply, Reserved):
             assert (again.count, again.spans) == (reply.count, reply.spans)
-        elif not isinstance(reply, Reserved):
+        else:
             assert again == reply
-
-    def call_again(self, command: Command) -> Any:
-        reply = self.desk.call(command, self.client, self.number, self.received)
-        if isinstance(reply, Reserved) and self.last is not None and not self.last[1].spans:
-            self.handed(reply, named=True)
-            self.last = (command, reply)
-        return reply
 
     def acknowledge(self) -> None:
         self.received, self.last = self.number, None

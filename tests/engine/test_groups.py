@@ -10,7 +10,7 @@ from fairway.errors import BadArgument, StoreFailed, TooLarge
 from fairway.limits import CALL_OFFERS_MAX, CHUNKS_MAX
 from fairway.model.stored import Group
 from fairway.store.memory import Fault
-from tests.engine.desk import Desk, answer, offer, parts, small_journal, some
+from tests.engine.desk import Desk, answer, offer, parts, small_journal, small_pages, some
 
 
 def size_of(group: Group) -> tuple[int, int]:
@@ -229,10 +229,10 @@ def test_ids_rise_strictly_whatever_the_clock_does() -> None:
     assert ids == sorted(set(ids)) and max(ids) < 2**63
 
 
-def test_nothing_is_refused_for_an_id_that_cannot_be() -> None:
+def test_an_id_that_cannot_be_is_not_looked_for() -> None:
     desk = Desk()
     for id in (0, -1, 2**63, 2**80):
-        assert desk.engine.lookups(Call(Submit([offer()]))) is None
+        assert desk.engine.lookups(Call(Show(id))) is None
         draft = desk.send(Show(id))
         assert draft.error is not None and draft.error.code == "not_found"
 
@@ -256,3 +256,31 @@ def test_answers_are_the_same_on_a_store_that_was_reopened_after_every_call() ->
         told.append((replies, got.spans, got.count))
     assert told[0] == told[1]
     assert isinstance(desk.engine, Engine)
+
+
+@pytest.mark.parametrize("page", [2, 65536])
+def test_what_a_start_replayed_is_written_before_the_journal_forgets_it(monkeypatch, page: int) -> None:
+    small_journal(monkeypatch, 3, 256)
+    small_pages(monkeypatch, page)
+    desk = Desk()
+    client = desk.register()
+    x = desk.submit("a", 9, policy="dead_letter")
+    held = desk.reserve(6, lease=5000)
+    actions = [
+        lambda: desk.complete(some(held, (x, 0))),
+        lambda: desk.fail(some(held, (x, 1)), retry=False),
+        lambda: desk.fail(some(held, (x, 2)), delay=4000),
+        lambda: desk.release(some(held, (x, 3))),
+        lambda: desk.renew(some(held, (x, 4)), 6000),
+        lambda: desk.call(Reserve(1, "Random", 5000), client, 1),
+        lambda: desk.reserve(1, lease=5000),
+        lambda: desk.complete(some(held, (x, 5))),
+    ]
+    for act in actions:
+        act()
+        desk.restart()
+        for _ in range(6):
+            desk.weigh("w", 7), desk.weigh("w", 8)
+        desk.restart()
+    assert all(number > desk.state.number - 10 for number, _ in desk.store.journal())
+    assert desk.show(x).done == 2 and desk.dead() == [(x, 1)] and desk.stats().chunks_leased == 3

@@ -257,20 +257,43 @@ def test_a_renewal_moves_only_its_own_deadline() -> None:
 
 
 @pytest.mark.parametrize("groups", [0, 1, 512])
-def test_renewed_leases_survive_restarts_in_every_mixture_of_objects_and_journal(monkeypatch, groups) -> None:
+@pytest.mark.parametrize("renewed", [[0], [0, 1], [0, 1, 0], [2, 2, 0]])
+def test_renewed_leases_survive_restarts_in_every_mixture_of_objects_and_journal(
+    monkeypatch, groups, renewed
+) -> None:
     small_journal(monkeypatch, groups, 256)
+
+    def others() -> None:
+        for _ in range(4):
+            desk.submit("z")
+
     desk = Desk()
-    x = desk.submit(n=3)
-    held = desk.reserve(2, lease=50)
-    desk.submit("z"), desk.submit("z")
-    for index in (0, 1, 0):
-        desk.renew(some(held, (x, index)), 70)
+    x = desk.submit(n=4)
+    held = desk.reserve(3, lease=500)
+    others()
+    for index in renewed:
+        desk.renew(some(held, (x, index)), 600)
         desk.restart()
-        desk.submit("z"), desk.submit("z")
+        others()
     desk.complete(some(held, (x, 0)))
-    desk.submit("z"), desk.submit("z")
+    others()
     desk.restart()
-    assert desk.complete(held) == ["already", "done"]
+    assert desk.complete(held) == ["already", "done", "done"]
+
+
+def test_a_lease_given_back_and_taken_again_in_one_group_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its record is rewritten while the journal still tells of the earlier one."""
+    small_journal(monkeypatch, 1, 1)
+    desk = Desk()
+    x = desk.submit("a")
+    with desk.one_group():
+        desk.submit("b", delay=50)
+        desk.release(desk.reserve())
+        held = desk.reserve(lease=600)
+    for _ in range(8):
+        desk.submit("z")
+    desk.restart()
+    assert chunks(held) == [(x, 0)] and desk.complete(held) == ["done"]
 
 
 def test_a_chunk_named_twice_in_a_call_is_renewed_once() -> None:

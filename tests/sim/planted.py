@@ -57,7 +57,9 @@ class UnfencedShelf(Shelf):
 
     def store(self, name: str, group: Group) -> None:
         stored = self.queue(name)
-        super().store(name, msgspec.structs.replace(group, range_id=stored.range_id, number=stored.number + 1))
+        super().store(
+            name, msgspec.structs.replace(group, range_id=stored.range_id, number=stored.number + 1)
+        )
 
 
 # -- faults of an owner
@@ -135,7 +137,9 @@ def _forget_leases(source: Any, meta: Meta, start: Start) -> Engine:
 # -- faults while calls are executed
 
 
-def _executed(tamper: Callable[[Engine, c.Call], c.Call], after: Callable[[Engine, c.Call], None] | None = None) -> Make:
+def _executed(
+    tamper: Callable[[Engine, c.Call], c.Call], after: Callable[[Engine, c.Call], None] | None = None
+) -> Make:
     """Calls are changed on their way in, or the state after them."""
 
     class Tampered(Engine):
@@ -244,8 +248,14 @@ FAULTS: dict[str, tuple[Make, set[str]]] = {
     "results are lost": (_lossy(_without(results=[])), {"results_are_kept"}),
     "keys are lost": (_lossy(_without(keys=[])), {"keys_name_one_submission"}),
     "the journal is lost": (_lossy(_without(journal=b"")), {"no_double_lease", "latest_receipt_wins"}),
-    "anybody may write": (_unfenced, {"nothing_is_lost", "accepted_is_found", "no_double_lease", "nothing_is_raised"}),
-    "answers leave before their group": (HastyWorld, {"accepted_is_found", "nothing_is_lost", "receipts_are_unique"}),
+    "anybody may write": (
+        _unfenced,
+        {"nothing_is_lost", "accepted_is_found", "no_double_lease", "nothing_is_raised"},
+    ),
+    "answers leave before their group": (
+        HastyWorld,
+        {"accepted_is_found", "nothing_is_lost", "receipts_are_unique"},
+    ),
     "outcomes are forgotten": (_loaded(_forget_outcomes), {"one_effect", "same_number_same_answer"}),
     "attempts are forgotten": (_loaded(_forget_attempts), {"attempts_are_counted", "deliveries_are_bounded"}),
     "pauses are forgotten": (_loaded(_forget_pauses), {"pauses_hold"}),
@@ -257,7 +267,10 @@ FAULTS: dict[str, tuple[Make, set[str]]] = {
     "nobody backs off": (_executed(_no_back_off), {"back_off_holds"}),
     "more is handed out than asked": (_executed(_more_than_asked), {"batches_fit"}),
     "a count leaks": (_executed(_same, _leak_a_count), {"counts_agree"}),
-    "a number is executed twice": (_executed(_every_number_is_new), {"one_effect", "same_number_same_answer"}),
+    "a number is executed twice": (
+        _executed(_every_number_is_new),
+        {"one_effect", "same_number_same_answer"},
+    ),
     "an old consumer is heard": (_executed(_any_consumer), {"consumers_are_fenced"}),
     "Fair is not fair": (_executed(_newest_first), {"fifo_inside_a_tenant", "fair_shares"}),
     "a wake-up is lost": (lambda profile: World(profile, Deaf.load), {"no_wrong_empty_answer"}),

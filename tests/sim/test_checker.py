@@ -14,7 +14,7 @@ PLANTED: dict[str, Callable[[], Story]] = {}
 
 
 def planted(tell: Callable[[], Story]) -> Callable[[], Story]:
-    """A story with one fault, named after the check that must find it (a suffix after two underscores tells two apart)."""
+    """A story with one fault, named after the check that must find it (a suffix tells two apart)."""
     PLANTED[tell.__name__] = tell
     return tell
 

@@ -27,7 +27,9 @@ def test_nothing_is_wrong_under_faults(part: int, tally: Tally) -> None:
         tally.add(simulation.outcome)
         history = simulation.recorder.history()
         told = [violation.story(history) for violation in simulation.outcome.violations[:3]]
-        assert not told, f"seed {seed}: replay it with `fairway sim --start {seed} --seeds 1`\n" + "\n".join(told)
+        assert not told, f"seed {seed}: replay it with `fairway sim --start {seed} --seeds 1`\n" + "\n".join(
+            told
+        )
 
 
 def test_every_fault_happened(tally: Tally) -> None:
@@ -35,20 +37,34 @@ def test_every_fault_happened(tally: Tally) -> None:
         for seed in range(60):
             tally.add(simulate(seed).outcome)
     assert set(tally.faults) >= {*FAULTS, "crash_in_start", "lost_reply"}
-    print(f"{tally.seeds} seeds, {tally.steps} steps, {tally.calls} calls, {sum(tally.faults.values())} faults")
+    print(
+        f"{tally.seeds} seeds, {tally.steps} steps, {tally.calls} calls, {sum(tally.faults.values())} faults"
+    )
 
 
 def test_every_operation_is_answered_in_a_few_seeds() -> None:
     answered: set[str] = set()
     for seed in range(12):
         answered |= {request.op for request in simulate(seed).recorder.history().requests if request.answered}
-    made_of = {"put": "submit", "named": "join", "stale": "complete", "forge": "fail", "repeat": "reserve", "resume": "pause"}
+    made_of = {
+        "put": "submit",
+        "named": "join",
+        "stale": "complete",
+        "forge": "fail",
+        "repeat": "reserve",
+        "resume": "pause",
+    }
     assert answered >= {made_of.get(op, op) for op in OPS} | {"census", "results", "winners"}
 
 
 def history_of(seed: int, hash_seed: str) -> bytes:
-    code = f"import sys; from fairway.testing.simulate import simulate; sys.stdout.buffer.write(simulate({seed}).recorder.dump())"
-    return subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": hash_seed}, capture_output=True, check=True).stdout
+    code = (
+        "import sys; from fairway.testing.simulate import simulate;"
+        f" sys.stdout.buffer.write(simulate({seed}).recorder.dump())"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONHASHSEED": hash_seed}, capture_output=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("seed", [3, 11])

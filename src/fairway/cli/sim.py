@@ -66,12 +66,20 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadArgument(f"{folder} cannot be made a folder: {error.strerror}; give --save another one") from None
+        raise BadArgument(
+            f"{folder} cannot be made a folder: {error.strerror}; give --save another one"
+        ) from None
 
 
 def _run(seeds: range, steps: int, jobs: int, *, quiet: bool) -> Tally:
     tally = Tally()
-    columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[bad]}"))
+    columns = (
+        TextColumn("simulating"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[bad]}"),
+    )
     with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
         task = progress.add_task("", total=len(seeds), bad="")
         for outcome in simulate_many(seeds, steps, jobs):
@@ -121,7 +129,12 @@ def _tell(tally: Tally, stories: list[Shrunk], saved: list[str], seconds: float)
     for story in stories:
         console.print(story.story(), markup=False, highlight=False, soft_wrap=True)
     for path in saved:
-        console.print(f"saved {path}; check it with: fairway verify {path}", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"saved {path}; check it with: fairway verify {path}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     if tally.failing:
         console.print(f"failing seeds: {', '.join(map(str, tally.failing))}", markup=False)
         console.print(f"replay one with: fairway sim --start {tally.failing[0]} --seeds 1", markup=False)

@@ -30,7 +30,9 @@ def verify(history: Path, /, *, json: bool = False) -> int:
             "lines": len(read.lines),
             "requests": len(read.requests),
             "checks": len(CHECKS),
-            "violations": [{"check": v.check, "what": v.what, "lines": [n + 1 for n in v.places]} for v in violations],
+            "violations": [
+                {"check": v.check, "what": v.what, "lines": [n + 1 for n in v.places]} for v in violations
+            ],
         }
         print(msgspec.json.encode(told).decode())
         return 1 if violations else 0
@@ -39,6 +41,7 @@ def verify(history: Path, /, *, json: bool = False) -> int:
         console.print(violation.story(read), markup=False, highlight=False, soft_wrap=True)
     verdict = f"{len(violations)} violations" if violations else "nothing wrong"
     console.print(
-        f"{len(read.lines):,} lines, {len(read.requests):,} requests, {len(CHECKS)} checks: {verdict}", highlight=False
+        f"{len(read.lines):,} lines, {len(read.requests):,} requests, {len(CHECKS)} checks: {verdict}",
+        highlight=False,
     )
     return 1 if violations else 0

@@ -178,5 +178,7 @@ def _arm(state: State) -> None:
         hold.deadline = max(hold.deadline, state.now + min(hold.seconds, RESTORED_LEASE_SECONDS))
         heappush(state.expiries, (hold.deadline, *where))
     for consumer in state.consumers.values():
-        consumer.seen = state.now  # signs of life are not all stored, and a start is no silence of the consumer
+        consumer.seen = (
+            state.now
+        )  # signs of life are not all stored, and a start is no silence of the consumer
     plan_silence_check(state)

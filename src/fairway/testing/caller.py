@@ -105,16 +105,20 @@ class Caller:
         )
         return Sent(self, asked, call, line)
 
-    def hear(self, sent: Sent, now: float, reply: Any, error: FairwayError | None, payloads: list[Any] | None) -> None:
+    def hear(
+        self, sent: Sent, now: float, reply: Any, error: FairwayError | None, payloads: list[Any] | None
+    ) -> None:
         """An answer arrives."""
         ok = None if error is not None else reply_of(reply)
-        if payloads is not None:
+        if ok is not None and payloads is not None:
             ok["payloads"] = payloads
         self.recorder.end(now, sent.line, ok, error.code if error is not None else "")
         asked = sent.asked
         if sent.call.client != self.id and sent.call.number:
             return  # of a former life under another client id
-        if error is not None and error.status >= 500 or (error is not None and error.code in ("fenced", "closed")):
+        if (error is not None and error.status >= 500) or (
+            error is not None and error.code in ("fenced", "closed")
+        ):
             return  # nothing happened, the same number may be sent again
         self.open.pop(asked.number, None)
         if error is not None:

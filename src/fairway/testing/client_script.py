@@ -111,9 +111,12 @@ class Script:
                 max=dice.choice((20, 200) if hungry else (1, 1, 2, 5, 20, 200)),
                 strategy=dice.choice(self.profile.strategies),
                 lease_seconds=dice.choice((0.0, 0.0, 1.0, 10.0)),
-                wait_seconds=dice.choice((5.0, 20.0) if hungry else (0.0, 0.0, 0.0, 2.0, 20.0)),
+                wait_seconds=self._patience(dice, (5.0, 20.0) if hungry else (0.0, 0.0, 0.0, 2.0, 20.0)),
             )
         )
+
+    def _patience(self, dice: Random, seconds: tuple[float, ...]) -> float:
+        return dice.choice(seconds) if self.profile.waits else 0.0
 
     def _named(self, caller: Caller, dice: Random, now: float) -> Asked | None:
         if not caller.consumer or not caller.consumer_epoch or dice.random() < 0.1:
@@ -122,10 +125,12 @@ class Script:
         if dice.random() < 0.5:
             caller.seq += 1
         seq = max(0, caller.seq - dice.choice((0, 0, 0, 1)))
-        wait = dice.choice((0.0, 0.0, 5.0))
+        wait = self._patience(dice, (0.0, 0.0, 5.0))
         many = dice.choice((1, 2, 5, 9))
         return caller.ask(
-            c.Reserve(many, "", 0.0, wait, consumer=caller.consumer, consumer_epoch=caller.consumer_epoch, seq=seq)
+            c.Reserve(
+                many, "", 0.0, wait, consumer=caller.consumer, consumer_epoch=caller.consumer_epoch, seq=seq
+            )
         )
 
     def _trim(self, caller: Caller, dice: Random, now: float) -> Asked | None:
@@ -170,7 +175,9 @@ class Script:
             caller.drop(held, chunks)
         delay = dice.choice((-1.0, -1.0, 0.0, 0.5, 20.0))
         parts = [held.part(chunks) for held, chunks in some]
-        return caller.ask(c.Fail(parts, f"bad luck {now:.0f}", retry=dice.random() < 0.8, delay_seconds=delay))
+        return caller.ask(
+            c.Fail(parts, f"bad luck {now:.0f}", retry=dice.random() < 0.8, delay_seconds=delay)
+        )
 
     def _renew(self, caller: Caller, dice: Random, now: float) -> Asked | None:
         some = self._some(caller, dice, 2)
@@ -220,10 +227,12 @@ class Script:
         return caller.ask(dice.choice((c.Show(self._id(dice)), c.ListActive())))
 
     def _wait(self, caller: Caller, dice: Random, now: float) -> Asked:
-        return caller.ask(c.Wait(self._id(dice), dice.choice((0.0, 1.0, 30.0))))
+        return caller.ask(c.Wait(self._id(dice), self._patience(dice, (0.0, 1.0, 30.0))))
 
     def _pause(self, caller: Caller, dice: Random, now: float) -> Asked:
-        tenant, submission = dice.choice(((None, 0), (dice.choice(self.profile.tenants), 0), (None, self._id(dice))))
+        tenant, submission = dice.choice(
+            ((None, 0), (dice.choice(self.profile.tenants), 0), (None, self._id(dice)))
+        )
         self.paused.add((tenant, submission))
         return caller.ask(c.Pause(True, tenant, submission))
 

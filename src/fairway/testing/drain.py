@@ -65,7 +65,9 @@ def _settle(world: World, dice: Random) -> None:
     world.pump(world.owner, dice, 0.0)
 
 
-def _call(world: World, caller: Caller, command: c.Command, dice: Random, args: dict[str, Any] | None = None) -> Any:
+def _call(
+    world: World, caller: Caller, command: c.Command, dice: Random, args: dict[str, Any] | None = None
+) -> Any:
     """Ask for something and have the answer at once; None if it was refused."""
     asked = caller.ask(command, args)
     said: list[Any] = []
@@ -105,7 +107,9 @@ def _work_off(world: World, drainer: Caller, dice: Random) -> bool:
             drainer.held.clear()
             continue
         stats = _call(world, drainer, c.Stats(), dice, {})
-        if stats is not None and not (stats.submissions_active or stats.chunks_waiting or stats.chunks_leased):
+        if stats is not None and not (
+            stats.submissions_active or stats.chunks_waiting or stats.chunks_leased
+        ):
             return True
         world.now += _PAUSES_SECONDS[min(idle // 2, len(_PAUSES_SECONDS) - 1)]
         idle += 1

@@ -68,12 +68,17 @@ class Profile(msgspec.Struct):
     chunks_max: int
     delays: bool
     hungry: bool  # there is seldom work enough, and whoever comes waits for it
+    waits: bool = True  # calls may wait at all
 
 
 def profile_of(seed: int) -> Profile:
     """The profile of a seed."""
     dice = Random(f"profile {seed}")
-    ops = {op: rate * dice.choice((0.3, 1, 1, 2)) for op, rate in OPS.items() if op in ALWAYS or dice.random() < 0.7}
+    ops = {
+        op: rate * dice.choice((0.3, 1, 1, 2))
+        for op, rate in OPS.items()
+        if op in ALWAYS or dice.random() < 0.7
+    }
     calm = dice.random() < 0.1
     faults = {} if calm else {name: rate for name, rate in FAULTS.items() if dice.random() < 0.5}
     fair_only = dice.random() < 0.4

@@ -34,7 +34,9 @@ class Shrunk(msgspec.Struct):
         lines = [line for line in range(1, len(self.history.lines)) if self._matters(line)]
         if len(lines) > _STORY_LINES_MAX:
             lines = [line for line in lines if line in places]
-        told = [f"seed {self.seed}, {len(self.steps)} steps left: {self.violation.check}: {self.violation.what}"]
+        told = [
+            f"seed {self.seed}, {len(self.steps)} steps left: {self.violation.check}: {self.violation.what}"
+        ]
         told += [f"{'>' if n in places else ' '} {n + 1:>5}  {spoken(self.history.lines[n])}" for n in lines]
         return "\n".join(told)
 

@@ -77,7 +77,9 @@ def _raised(world: World, error: Exception) -> Violation:
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(where.filename).name}:{where.lineno}"
     last = len(world.recorder.lines)
-    return Violation("nothing_is_raised", f"{type(error).__name__}: {error} in {place}", tuple(range(last)[-12:]))
+    return Violation(
+        "nothing_is_raised", f"{type(error).__name__}: {error} in {place}", tuple(range(last)[-12:])
+    )
 
 
 def _configure(world: World, seed: int) -> None:
@@ -104,7 +106,9 @@ def simulate_many(seeds: Iterable[int], steps: int = STEPS, jobs: int = 1) -> It
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         many = list(seeds)
-        yield from pool.map(_outcome, many, [steps] * len(many), chunksize=max(1, min(20, len(many) // (4 * jobs))))
+        yield from pool.map(
+            _outcome, many, [steps] * len(many), chunksize=max(1, min(20, len(many) // (4 * jobs)))
+        )
 
 
 class Tally(msgspec.Struct):

@@ -158,7 +158,11 @@ def _caller_dies(world: World, dice: Random) -> None:
     owner = world.owner
     if owner is not None and owner.alive:
         for sent, draft in list(owner.open.values()):
-            if sent.caller is caller and isinstance(sent.call.command, c.Reserve | c.Wait) and not draft.answered:
+            if (
+                sent.caller is caller
+                and isinstance(sent.call.command, c.Reserve | c.Wait)
+                and not draft.answered
+            ):
                 owner.abandon(sent)
     caller.forget_me()
     caller.held.clear()

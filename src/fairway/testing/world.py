@@ -51,6 +51,7 @@ class World:
         self.zombies: list[Owner] = []
         self.bases: dict[int, float] = {}  # an owner's clock less the world's
         self.starts = 0
+        self.above_id = 0
         self.callers = [Caller(f"caller{n}", self.recorder, profile.ack_lag) for n in range(profile.callers)]
         self.faults: Counter[str] = Counter()
         self.calls = 0
@@ -61,7 +62,7 @@ class World:
         """A new owner takes over."""
         wall = self.now + self.wall_shift
         forget = "forget_leases" in self.profile.faults and dice.random() < 0.1
-        start = Start(QUEUE, dice.getrandbits(32), dice.getrandbits(63), wall, forget)
+        start = Start(QUEUE, dice.getrandbits(32), dice.getrandbits(63), wall, forget, self.above_id)
         self.starts += 1
         store = FusedStore(MemoryStore.open(QUEUE, self.shelf), self.fuse)
         try:
@@ -82,6 +83,8 @@ class World:
         """The owner is gone, with everything it had not sent."""
         if self.owner is not None:
             self.recorder.note(self.now, what)
+            # The same process goes on with a new engine; one that crashed remembers nothing.
+            self.above_id = 0 if self.owner.alive else self.owner.engine.state.last_id
         self.owner = None
 
     def _commit_fault(self, group: object) -> Fault:
@@ -178,7 +181,9 @@ class World:
         if owner is None or not owner.alive:
             return
         line = self.recorder.begin(self.now, caller.name, "census", {})
-        drafts = [self._read(owner, command) for command in (c.Stats(), c.ListActive(limit=10_000), c.Tenants())]
+        drafts = [
+            self._read(owner, command) for command in (c.Stats(), c.ListActive(limit=10_000), c.Tenants())
+        ]
         left: list[Draft] = []
         for draft in drafts:
             draft.on_leave = left.append

@@ -5,6 +5,8 @@ Guards: DESIGN promises 1 (acknowledged means stored) and 6 (nothing altered or 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from fairway.limits import KEY_SECONDS
 from fairway.testing.facts import Facts, Offered, facts_of
 from fairway.testing.history import History, Request
@@ -102,7 +104,7 @@ def check_ids_rise(history: History) -> list[Violation]:
         if highest is not None and offered.id <= highest.id:
             what = f"id {offered.id} was given after {highest.id}"
             violations.append(found("ids_rise", what, highest.request, offered.request))
-    for first, second in zip(fresh, fresh[1:], strict=False):
+    for first, second in pairwise(fresh):
         if first.request is second.request and second.id <= first.id:
             violations.append(found("ids_rise", "ids do not follow the order of the offers", first.request))
     return violations
@@ -210,7 +212,7 @@ def _purged(facts: Facts, history: History, id: int, drained: int) -> bool:
 
 
 def check_ends_have_a_cause(history: History) -> list[Violation]:
-    """A submission is cancelled only if somebody cancelled it, failed only after a failure, an expiry or its deadline."""
+    """A submission is cancelled only if somebody did so, failed only after a failure, an expiry or its deadline."""
     facts = facts_of(history)
     touched = {id[0] for id, chunk in facts.chunks.items() if chunk.hands or chunk.settlings}
     hidden = any(r.hidden for r in history.of("reserve"))

@@ -74,7 +74,7 @@ def check_results_are_kept(history: History) -> list[Violation]:
         submission = read.args["sub"]
         if facts.may_be_purged(submission, read.end, read.end_t):
             continue
-        texts = {index: text for index, text in read.ok}
+        texts = dict(read.ok)
         if len(texts) != len(read.ok) or [i for i, _ in read.ok] != sorted(texts):
             violations.append(found("results_are_kept", "results come twice or out of order", read))
         for index, chunk in by_submission.get(submission, {}).items():

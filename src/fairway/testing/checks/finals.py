@@ -85,7 +85,7 @@ def check_attempts_are_counted(history: History) -> list[Violation]:
                 continue
             least, most = _attempt_after(chunk, first, second)
             if second.attempt < least or (second.attempt > most and not hidden):
-                what = f"chunk {id} came after attempt {first.attempt} as attempt {second.attempt}, not {least} to {most}"
+                what = f"chunk {id} came as attempt {second.attempt} after {first.attempt}, not {least} to {most}"
                 settled = [s.request for s in chunk.settled(first.receipt, "fail", "release")]
                 violations.append(
                     found("attempts_are_counted", what, first.request, second.request, *settled)
@@ -145,6 +145,6 @@ def check_deadlines_hold(history: History) -> list[Violation]:
             deadline = delivery.runs.get(submission, {}).get("deadline", 0.0)
             late = deadline and delivery.low > deadline + SLACK_SECONDS
             if late and not facts.redriven(submission, 0, delivery.request.end):
-                what = f"submission {submission} was handed out at {delivery.low:.3f}, after its deadline {deadline:.3f}"
+                what = f"submission {submission} was handed out at {delivery.low:.3f}, its deadline was {deadline:.3f}"
                 violations.append(found("deadlines_hold", what, delivery.request))
     return violations

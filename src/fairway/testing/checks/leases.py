@@ -79,7 +79,9 @@ def check_latest_receipt_wins(history: History) -> list[Violation]:
         for hand in chunk.hands:
             lost = facts.forgotten(hand.request.begin, win.request.end)
             if hand.receipt > win.receipt and not lost:
-                what = f"a result of chunk {id} under receipt {win.receipt} was accepted, though {hand.receipt} is later"
+                what = (
+                    f"a result of chunk {id} under {win.receipt} was accepted, though {hand.receipt} is later"
+                )
                 violations.append(found("latest_receipt_wins", what, hand.request, win.request))
     return violations
 

@@ -5,6 +5,7 @@ Guards: DESIGN section 6: handed back unchanged until trimmed; before its first 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from fairway.testing.facts import Delivery, Facts, facts_of
@@ -22,7 +23,7 @@ def check_named_is_handed_back(history: History) -> list[Violation]:
     violations: list[Violation] = []
     for delivery in facts.deliveries:
         asked = sorted((delivery.request, *delivery.again), key=lambda r: r.end)
-        for first, second in zip(asked, asked[1:], strict=False):
+        for first, second in pairwise(asked):
             # Two calls that overlap may have been executed in either order.
             if second.begin < first.end:
                 continue
@@ -55,7 +56,7 @@ def check_one_seq_one_reservation(history: History) -> list[Violation]:
             by_name.setdefault((args["consumer"], args.get("seq", 0)), []).append(delivery)
     violations: list[Violation] = []
     for name, deliveries in by_name.items():
-        for first, second in zip(deliveries, deliveries[1:], strict=False):
+        for first, second in pairwise(deliveries):
             if second.low - first.low < silent:
                 what = f"{name} got a second reservation, {second.receipt} after {first.receipt}"
                 violations.append(found("one_seq_one_reservation", what, first.request, second.request))
@@ -92,9 +93,7 @@ def check_consumers_are_fenced(history: History) -> list[Violation]:
         key = (join.args["consumer"], join.ok)
         before = epochs.get(key)
         if before is not None and facts.seconds_at_most(before, join.good) < 10 * silent:
-            violations.append(
-                found("consumers_are_fenced", f"epoch {key} was given twice", before, join)
-            )
+            violations.append(found("consumers_are_fenced", f"epoch {key} was given twice", before, join))
         epochs[key] = join
     return violations
 
@@ -107,7 +106,10 @@ def check_trimmed_is_gone(history: History) -> list[Violation]:
     violations: list[Violation] = []
     for request in history.of("reserve"):
         for trim in trims if request.answered and request.args.get("consumer") else []:
-            same = request.args["consumer"] == trim.args["consumer"] and request.args.get("seq", 0) <= trim.args["seq"]
+            same = (
+                request.args["consumer"] == trim.args["consumer"]
+                and request.args.get("seq", 0) <= trim.args["seq"]
+            )
             # A name that was silent for very long is forgotten, with what it trimmed.
             forgotten = facts.seconds_at_most(trim, request.good) >= 10 * silent
             if same and trim.end < request.begin and not forgotten:

@@ -84,6 +84,7 @@ def _waited(history: History, witness: Witness, request: Request, one: Try) -> b
     else:
         # It came at the latest `seconds` before its answer, and stays for as long: so it is there in between.
         looked = accepted.end
-        there = one.end_t - seconds < accepted.end_t < one.begin_t + seconds
+        stayed = accepted.end < one.end and one.end_t >= one.begin_t + seconds
+        there = stayed and one.end_t - seconds < accepted.end_t < one.begin_t + seconds
         waited = there and handed > accepted.end and witness.due < clock
     return waited and not may_be_paused(history, looked, one.end, witness.tenant)

@@ -50,7 +50,7 @@ def check_back_off_holds(history: History) -> list[Violation]:
                 continue
             failed = facts.clock_low(fail.request.begin, fail.request.begin_t)
             if after.delivery.high < failed + delay - SLACK_SECONDS:
-                what = f"chunk {id} failed at {failed:.3f} with a delay of {delay} s and came at {after.delivery.high:.3f}"
+                what = f"chunk {id} failed at {failed:.3f} to wait {delay} s and came at {after.delivery.high:.3f}"
                 violations.append(found("back_off_holds", what, fail.request, after.request))
     return violations
 
