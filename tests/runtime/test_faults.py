@@ -13,6 +13,7 @@ import fairway
 from fairway.engine.engine import Engine
 from fairway.face.verbs import Verbs
 from fairway.model.stored import Group
+from fairway.runtime.clock import Clock
 from fairway.runtime.looping import LoopPort
 from fairway.store.memory import MemoryStore
 from fairway.store.memory.shelf import Fault, Shelf
@@ -30,6 +31,19 @@ class Plan:
     def __call__(self, group: Group) -> Fault:
         self.seen.append(group)
         return self.next.pop(0) if self.next else Fault.OK
+
+
+def test_an_id_of_a_failed_group_is_never_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Clock, "now", lambda self: 1_800_000_000.0)  # a clock that stands still would repeat it
+    shelf = Shelf()
+    plan = Plan(shelf)
+    with running(shelf) as (q, _):
+        q.put(b"kept")
+        plan.next = [Fault.FAIL]
+        with pytest.raises(fairway.StoreFailed):
+            q.put(b"lost")
+        (lost,) = [row.id for row in plan.seen[-1].rows]
+        assert q.put(b"again").id > lost
 
 
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.UNKNOWN_LOST, Fault.LATE])
