@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from fairway.engine.commands import (
+    Call,
     Cancel,
     Command,
     Complete,
@@ -29,6 +30,7 @@ from fairway.engine.commands import (
     Trim,
 )
 from fairway.engine.draft import Draft
+from fairway.engine.lookups import Found
 from fairway.errors import ClientUnknown, FairwayError
 from tests.engine.desk import (
     Chunk,
@@ -67,6 +69,7 @@ class Caller:
         self.done: dict[Chunk, tuple[int, int]] = {}
         self.latest: dict[Chunk, tuple[int, int]] = {}  # the last reservation of each chunk that was told
         self.purged: set[int] = set()
+        self.looked: list[tuple[Call, Found]] = []  # calls that have read the store and are not carried out
         self.new_client()
 
     def live(self, steps: int) -> None:
@@ -248,6 +251,39 @@ class Caller:
         else:
             assert again == reply
 
+    def look_first(self) -> None:
+        """A call reads the store, and others come before it is carried out."""
+        if not self.ids or not self.held:
+            return
+        id, key = self.one(self.ids), {"key": "k", "fingerprint": b"1"}
+        commands = [
+            Cancel(id),
+            Redrive(id),
+            Complete(self.some_leases()),
+            Submit([offer("a", 2, **key)]),
+            Purge([id]),
+        ]
+        call = Call(self.one(commands))
+        found = self.desk.look_up(call)
+        if found is not None:
+            self.looked.append((call, found))
+
+    def then_call(self) -> None:
+        """A call that has read the store is carried out."""
+        if not self.looked:
+            return
+        call, found = self.looked.pop(self.choose(len(self.looked)))
+        draft = self.desk.carry_out(call, found)
+        self.told_to_waiters()
+        if draft.error is not None:
+            return
+        if isinstance(call.command, Complete):
+            self.completed(call.command.parts, spread(answer(draft)))
+        elif isinstance(call.command, Submit):
+            self.ids += answer(draft).ids
+        elif isinstance(call.command, Purge) and answer(draft):
+            self.purged.update(call.command.ids)
+
     def acknowledge(self) -> None:
         self.received, self.last = self.number, None
 
@@ -277,7 +313,7 @@ class Caller:
     def restart(self) -> None:
         self.end_group()
         self.told_to_waiters()
-        self.waits = []
+        self.waits, self.looked = [], []
         forget = self.choose(8) == 0
         self.desk.restart(self.one([0.0, 10.0, 500.0]), forget)
         assert not forget or self.desk.state.leased == 0
@@ -285,7 +321,7 @@ class Caller:
     def power_loss(self) -> None:
         """What was synced stays; what this caller knows of leases may be gone."""
         self.end_group()
-        self.waits, self.latest = [], {}
+        self.waits, self.looked, self.latest = [], [], {}
         self.desk.power_loss()
         self.new_client()
 
@@ -305,6 +341,6 @@ VERBS: list[Callable[[Caller], None]] = [
     *[Caller.submit] * 4, *[Caller.reserve] * 6, *[Caller.complete] * 4, *[Caller.fail] * 2, *[Caller.renew] * 2,
     *[Caller.release] * 2, Caller.cancel, *[Caller.redrive] * 2, Caller.look, Caller.wait_for_work, Caller.abandon,
     Caller.join, *[Caller.named] * 2, Caller.trim, Caller.pause, Caller.weigh, Caller.configure, Caller.purge,
-    Caller.repeat, Caller.acknowledge, Caller.goodbye, *[Caller.pass_time] * 2, Caller.late_tick,
+    Caller.repeat, Caller.acknowledge, Caller.goodbye, *[Caller.look_first] * 2, *[Caller.then_call] * 2, *[Caller.pass_time] * 2, Caller.late_tick,
     *[Caller.begin_group] * 2, *[Caller.end_group] * 2, *[Caller.restart] * 2, Caller.power_loss,
 ]  # fmt: skip

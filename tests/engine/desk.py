@@ -42,6 +42,7 @@ from fairway.engine.commands import (
 )
 from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
+from fairway.engine.lookups import Found
 from fairway.engine.state import Start
 from fairway.model.stored import Group, Meta
 from fairway.model.submission import Described, Offer
@@ -173,8 +174,15 @@ class Desk:
     def send(self, command: Command, client: int = 0, number: int = 0, received: int = 0) -> Draft:
         """A call, answered or waiting."""
         call = Call(command, client, number, received)
+        return self.carry_out(call, self.look_up(call))
+
+    def look_up(self, call: Call) -> Found | None:
+        """What a call needs from the store, as it is there now."""
         lookups = self.engine.lookups(call)
-        found = None if lookups is None else lookups.read(self.store)
+        return None if lookups is None else lookups.read(self.store)
+
+    def carry_out(self, call: Call, found: Found | None) -> Draft:
+        """A call with what was looked up for it, however long ago."""
         before = truth.footprint(self.engine) if self.audited else None
         draft = self.engine.execute(call, self.now, found)
         if before is not None and draft.error is not None:

@@ -175,6 +175,21 @@ def test_the_same_receipt_gets_the_same_answer_while_leases_of_an_ended_submissi
     assert len(desk.drain()) == 4 and desk.show(x).done == 10
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_answer_that_lets_an_ended_submission_leave_memory_does_not_change_the_next(cut: bool) -> None:
+    desk = Desk()
+    x = desk.submit(n=3)
+    held = desk.reserve(3)
+    desk.complete(some(held, (x, 2)))
+    desk.cancel(x)
+    desk.submit("z"), desk.submit("z")
+    given = some(held, (x, 0), (x, 1), (x, 2)) if cut else parts(held)
+    assert desk.complete(given) == ["ended", "ended", "already"]
+    for _ in range(3):
+        desk.submit("z")
+    assert x not in desk.state.recent_ends and x not in desk.state.runs, "then it does leave"
+
+
 def test_an_attempt_is_never_issued_twice() -> None:
     desk = Desk()
     desk.submit(n=50)

@@ -34,7 +34,9 @@ class Plan:
 
 
 def test_an_id_of_a_failed_group_is_never_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Clock, "now", lambda self: 1_800_000_000.0)  # a clock that stands still would repeat it
+    monkeypatch.setattr(
+        Clock, "now", lambda self: 1_800_000_000.0
+    )  # a clock that stands still would repeat it
     shelf = Shelf()
     plan = Plan(shelf)
     with running(shelf) as (q, _):

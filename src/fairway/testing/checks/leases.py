@@ -48,7 +48,7 @@ def _held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
         for one in chunk.settled(first.receipt, *_ENDS_LEASE)
     ):
         return 0.0
-    if first.delivery.again:  # a named reservation that was handed back may have shrunk
+    if first.delivery.named and _asked_again(facts, first):  # it may have shrunk
         return 0.0
     until = first.delivery.deadline
     last_begin = -1
@@ -62,6 +62,15 @@ def _held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
         until = deadline if renewal.request.begin > last_begin else min(until, deadline)
         last_begin = max(last_begin, renewal.request.end)
     return until
+
+
+def _asked_again(facts: Facts, hand: Hand) -> bool:
+    """Whether somebody else asked for the same named reservation, answered or not."""
+    name = (hand.request.args["consumer"], hand.request.args.get("seq", 0))
+    return any(
+        r is not hand.request and r.possible and (r.args.get("consumer"), r.args.get("seq", 0)) == name
+        for r in facts.history.of("reserve")
+    )
 
 
 def check_latest_receipt_wins(history: History) -> list[Violation]:

@@ -11,12 +11,12 @@ from itertools import combinations
 
 import msgspec
 
+from fairway.fair.weights import W_DEFAULT, U
 from fairway.testing.facts import ChunkId, Delivery, Facts, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 from fairway.testing.witness import Witness, is_plain_fair, may_be_paused, witnesses_of
 
-_WEIGHT_DEFAULT = 1000  # thousandths
 _WITNESSES_ASKED_MAX = (
     50  # the next ones to be handed out are the likeliest to wait; asking fewer only proves less
 )
@@ -92,7 +92,7 @@ def _weights(facts: Facts, tenant: str, stretch: list[Delivery]) -> list[int | N
 def _weight_at(changes: list[tuple[Request, int]], at: Request) -> int | None:
     before = [(r, weight) for r, weight in changes if r.begin < at.end]
     if not before:
-        return _WEIGHT_DEFAULT
+        return W_DEFAULT
     if any(not r.answered or r.end > at.begin for r, _ in before):
         return None
     last = max(r.begin for r, _ in before)
@@ -143,9 +143,11 @@ def _worst(
         if shares != (w1, w2):
             shares, drift, low, high, low_at, high_at = (w1, w2), 0, 0, 0, n, n
         drift += w2 if pick.tenant == first else -w1 if pick.tenant == second else 0
-        if drift - low > w1 + w2:
+        # A newcomer and a new weight are placed in whole units of a turn; two of them may decide a tie.
+        most = w1 + w2 + 2 * w1 * w2 // U
+        if drift - low > most:
             return low_at, n + 1
-        if high - drift > w1 + w2:
+        if high - drift > most:
             return high_at, n + 1
         if drift < low:
             low, low_at = drift, n + 1

@@ -5,7 +5,7 @@ Guards: DESIGN promise 3 (not before its due time) and the three pauses.
 
 from __future__ import annotations
 
-from fairway.testing.facts import SLACK_SECONDS, Delivery, Facts, facts_of
+from fairway.testing.facts import SLACK_SECONDS, Delivery, Facts, Offered, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 
@@ -20,18 +20,25 @@ def check_not_before_due(history: History) -> list[Violation]:
                 what = f"submission {submission} was handed out at {delivery.high:.3f}, due {run['not_before']:.3f}"
                 violations.append(found("not_before_due", what, delivery.request))
             for offered in facts.by_id.get(submission, []):
-                if offered.known:
-                    continue
-                asked = max(
-                    offered.given.get("not_before", 0.0),
-                    run["created"] + offered.given.get("delay_seconds", 0.0),
-                )
-                if asked > run["created"] and run["not_before"] < asked - SLACK_SECONDS:
+                asked = 0.0 if offered.known else _due(facts, offered)
+                if run["not_before"] < asked - SLACK_SECONDS:
                     what = (
                         f"submission {submission} should wait until {asked:.3f}, not {run['not_before']:.3f}"
                     )
                     violations.append(found("not_before_due", what, offered.request, delivery.request))
     return violations
+
+
+def _due(facts: Facts, offered: Offered) -> float:
+    """The earliest due time that fits what was asked for; the owner's clock at the acceptance is not known exactly."""
+    given = offered.given
+    if not given.get("delay_seconds"):
+        return given.get("not_before", 0.0)
+    places = [(one.begin, one.begin_t) for one in offered.request.tries]
+    accepted = min(
+        facts.clock_low(*place) for place in (*places, (offered.request.end, offered.request.end_t))
+    )
+    return max(given.get("not_before", 0.0), accepted + given["delay_seconds"])
 
 
 def check_back_off_holds(history: History) -> list[Violation]:
