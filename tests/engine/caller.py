@@ -341,6 +341,7 @@ VERBS: list[Callable[[Caller], None]] = [
     *[Caller.submit] * 4, *[Caller.reserve] * 6, *[Caller.complete] * 4, *[Caller.fail] * 2, *[Caller.renew] * 2,
     *[Caller.release] * 2, Caller.cancel, *[Caller.redrive] * 2, Caller.look, Caller.wait_for_work, Caller.abandon,
     Caller.join, *[Caller.named] * 2, Caller.trim, Caller.pause, Caller.weigh, Caller.configure, Caller.purge,
-    Caller.repeat, Caller.acknowledge, Caller.goodbye, *[Caller.look_first] * 2, *[Caller.then_call] * 2, *[Caller.pass_time] * 2, Caller.late_tick,
+    Caller.repeat, Caller.acknowledge, Caller.goodbye, *[Caller.look_first] * 2, *[Caller.then_call] * 2,
+    *[Caller.pass_time] * 2, Caller.late_tick,
     *[Caller.begin_group] * 2, *[Caller.end_group] * 2, *[Caller.restart] * 2, Caller.power_loss,
 ]  # fmt: skip

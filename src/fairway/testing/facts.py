@@ -157,30 +157,31 @@ class Facts:
                     targets.setdefault(request.args["sub"], []).append(request)
 
     def _gather_deliveries(self) -> None:
-        by_receipt: dict[Receipt, Delivery] = {}
+        by_receipt: dict[Receipt, list[Request]] = {}
         for request in self.history.of("reserve"):
-            if not request.answered or not request.ok["spans"]:
-                continue
-            reply, args = request.ok, request.args
-            receipt = (reply["epoch"], reply["count"])
-            known = by_receipt.get(receipt)
-            if known is not None:
-                same_name = args.get("consumer") and _name(known.request) == _name(request)
-                known.again.append(request) if same_name else self.twice.append((known, request))
-                continue
-            setting = "consumer_silent_seconds" if args.get("consumer") else "lease_seconds"
-            given = 0 if args.get("consumer") else args.get("lease_seconds", 0)
-            seconds = [given] if given else self.config(setting, request)
-            # A repeated answer does not describe what has ended since.
-            runs = {run["id"]: run for one in request.tries if one.answered for run in one.ok.get("runs", [])}
-            self.tenants.update({id: run["tenant"] for id, run in runs.items()})
-            deadline = reply["deadline"]
-            low, high = deadline - max(seconds), deadline - min(seconds)
-            by_receipt[receipt] = Delivery(request, receipt, deadline, low, high, reply["spans"], runs)
-        self.deliveries = sorted(by_receipt.values(), key=lambda d: d.receipt)
-        for delivery in self.deliveries:
+            if request.answered and request.ok["spans"]:
+                by_receipt.setdefault((request.ok["epoch"], request.ok["count"]), []).append(request)
+        for receipt, requests in sorted(by_receipt.items()):
+            # A named reservation only shrinks, so the answer with most chunks is the oldest.
+            requests.sort(key=lambda r: (-sum(span[2] for span in r.ok["spans"]), r.end))
+            delivery = self._delivery(receipt, requests[0])
+            for other in requests[1:]:
+                same_name = delivery.named and _name(delivery.request) == _name(other)
+                delivery.again.append(other) if same_name else self.twice.append((delivery, other))
+            self.deliveries.append(delivery)
             for chunk, attempt in delivery.picks():
                 self.chunk(chunk).hands.append(Hand(delivery, attempt))
+
+    def _delivery(self, receipt: Receipt, request: Request) -> Delivery:
+        args, deadline = request.args, request.ok["deadline"]
+        setting = "consumer_silent_seconds" if args.get("consumer") else "lease_seconds"
+        given = 0 if args.get("consumer") else args.get("lease_seconds", 0)
+        seconds = [given] if given else self.config(setting, request)
+        # A repeated answer does not describe what has ended since.
+        runs = {run["id"]: run for one in request.tries if one.answered for run in one.ok.get("runs", [])}
+        self.tenants.update({id: run["tenant"] for id, run in runs.items()})
+        low, high = deadline - max(seconds), deadline - min(seconds)
+        return Delivery(request, receipt, deadline, low, high, request.ok["spans"], runs, [])
 
     def _gather_settlings(self) -> None:
         for request in self.history.of("complete", "fail", "renew", "release"):
