@@ -99,7 +99,9 @@ class Sweeper:
                     now - config.retention_seconds - GIVE_UP_SECONDS, SWEEP_ROWS_MAX
                 )
                 kept = [id for id in kept if id not in given_up]
-            ask(self._host, Purge([id for id in ids if id not in kept], keys, max(0.0, events_before)))
+            purge = Purge([id for id in ids if id not in kept], keys, max(0.0, events_before))
+            if ask(self._host, purge) == 0:
+                return  # nothing that is over may go yet: asking again at once would not help
             if kept or (len(ids) < SWEEP_ROWS_MAX and len(keys) < SWEEP_ROWS_MAX):
                 return
 
