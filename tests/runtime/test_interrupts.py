@@ -18,6 +18,9 @@ from fairway.face.offers import offer
 from fairway.runtime.pending import Pending
 from tests.runtime.running import running
 
+# An interrupt may fall into a callback of the collector, where nobody can raise it.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 pytestmark = pytest.mark.real
 
 
