@@ -19,9 +19,7 @@ from fairway.runtime.pending import Pending
 from tests.runtime.running import running
 
 # An interrupt may fall into a callback of the collector, where nobody can raise it.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 
 @pytest.fixture(autouse=True)
