@@ -224,6 +224,17 @@ def ends_have_a_cause__failed() -> Story:
 
 
 @planted
+def one_end_per_life() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="dead")
+    s.show(10, state="failed", failed=1)
+    s.show(10, state="active", failed=1)
+    return s
+
+
+@planted
 def nothing_is_lost() -> Story:
     s = clean()
     s.submit(30)
@@ -561,6 +572,16 @@ def counts_match_callers() -> Story:
     s.reserve(1, (10, 0, 1, 1))
     s.settle("complete", 1, (10, 0, 1), outcome="done")
     s.show(10, total=2, done=0)
+    return s
+
+
+@planted
+def counts_match_callers__dead() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="dead")
+    s.show(10, total=2, failed=0)
     return s
 
 

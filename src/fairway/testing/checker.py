@@ -41,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     accepted.check_keys_name_one_submission,
     accepted.check_conflicts_are_real,
     accepted.check_ends_have_a_cause,
+    accepted.check_one_end_per_life,
     accepted.check_nothing_is_lost,
     leases.check_receipts_are_unique,
     leases.check_no_double_lease,

@@ -48,6 +48,7 @@ class Delivery(msgspec.Struct):
     high: float
     spans: list[list[int]]
     runs: dict[int, dict[str, Any]]
+    begin: int  # it was made after this place: a named one perhaps by a request that nobody saw answered
     again: list[Request] = []  # the same reservation handed back by name
 
     @property
@@ -70,6 +71,10 @@ class Hand(msgspec.Struct):
     @property
     def receipt(self) -> Receipt:
         return self.delivery.receipt
+
+    @property
+    def begin(self) -> int:
+        return self.delivery.begin
 
     @property
     def request(self) -> Request:
@@ -180,8 +185,14 @@ class Facts:
         # A repeated answer does not describe what has ended since.
         runs = {run["id"]: run for one in request.tries if one.answered for run in one.ok.get("runs", [])}
         self.tenants.update({id: run["tenant"] for id, run in runs.items()})
-        low, high = deadline - max(seconds), deadline - min(seconds)
-        return Delivery(request, receipt, deadline, low, high, request.ok["spans"], runs, [])
+        low, high, begin = deadline - max(seconds), deadline - min(seconds), request.begin
+        if args.get("consumer"):
+            same = [
+                r for r in self.history.of("reserve") if r.args.get("consumer") and _name(r) == _name(request)
+            ]
+            begin, first_t = min((r.begin, r.begin_t) for r in same)
+            low = min(low, self.clock_low(begin, first_t))
+        return Delivery(request, receipt, deadline, low, high, request.ok["spans"], runs, begin, [])
 
     def _gather_settlings(self) -> None:
         for request in self.history.of("complete", "fail", "renew", "release"):

@@ -43,6 +43,7 @@ FAULTS: dict[str, float] = {
     "unknown_lost": 1.0,
     "late": 1.0,  # an own group arrives after its owner gave it up
     "power_loss": 0.7,
+    "forget_leases": 0.3,  # a start with a clean slate
     "zombie": 1.0,  # a new owner takes over while the old one goes on
     "lose_requests": 1.0,
     "wall_clock": 0.5,  # it jumps, and the next start sees it

@@ -131,6 +131,11 @@ def _power_loss(world: World, dice: Random) -> None:
     world.recorder.note(world.now, "power_loss")
 
 
+def _forget_leases(world: World, dice: Random) -> None:
+    world.down("crash")
+    world.forgets = True
+
+
 def _zombie(world: World, dice: Random) -> None:
     if world.owner is not None and world.owner.alive and len(world.zombies) < ZOMBIES_MAX:
         world.zombies.append(world.owner)
@@ -172,6 +177,7 @@ def _caller_dies(world: World, dice: Random) -> None:
 _HAPPENS: dict[str, Callable[[World, Random], None]] = {
     "crash": _crash,
     "power_loss": _power_loss,
+    "forget_leases": _forget_leases,
     "zombie": _zombie,
     "lose_requests": _lose_requests,
     "wall_clock": _wall_clock,

@@ -60,10 +60,15 @@ def _witness(facts: Facts, id: ChunkId, hand: Hand) -> Witness | None:
     return Witness(id, run["tenant"], accepted, run["not_before"], hand)
 
 
+def strategies_of(facts: Facts, request: Request) -> set[str]:
+    """The strategies that a reserve may have gone by."""
+    strategy = request.args.get("strategy", "")
+    return {strategy} if strategy else set(facts.config("strategy", request))
+
+
 def is_plain_fair(facts: Facts, request: Request) -> bool:
     """Whether a reserve surely went by plain Fair."""
-    strategy = request.args.get("strategy", "")
-    return strategy == "Fair" or (not strategy and set(facts.config("strategy", request)) == {"Fair"})
+    return strategies_of(facts, request) == {"Fair"}
 
 
 def may_be_paused(history: History, begin: int, end: int, tenant: str) -> bool:

@@ -52,6 +52,7 @@ class World:
         self.bases: dict[int, float] = {}  # an owner's clock less the world's
         self.starts = 0
         self.above_id = 0
+        self.forgets = False  # the next start forgets all leases
         self.callers = [Caller(f"caller{n}", self.recorder, profile.ack_lag) for n in range(profile.callers)]
         self.faults: Counter[str] = Counter()
         self.calls = 0
@@ -61,7 +62,7 @@ class World:
     def start(self, dice: Random) -> None:
         """A new owner takes over."""
         wall = self.now + self.wall_shift
-        forget = "forget_leases" in self.profile.faults and dice.random() < 0.1
+        forget, self.forgets = self.forgets, False
         start = Start(QUEUE, dice.getrandbits(32), dice.getrandbits(63), wall, forget, self.above_id)
         self.starts += 1
         store = FusedStore(MemoryStore.open(QUEUE, self.shelf), self.fuse)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from fairway.limits import KEY_SECONDS
-from fairway.testing.facts import Facts, Offered, facts_of
+from fairway.testing.facts import Facts, Offered, View, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 
@@ -233,3 +233,28 @@ def check_ends_have_a_cause(history: History) -> list[Violation]:
                 what = f"submission {id} is completed with {shown['done']} of {shown['total']} done"
                 violations.append(found("ends_have_a_cause", what, view.request))
     return violations
+
+
+def check_one_end_per_life(history: History) -> list[Violation]:
+    """Within one life a submission that ended stays as it ended."""
+    violations: list[Violation] = []
+    for id, views in facts_of(history).views.items():
+        ended: dict[int, View] = {}
+        for view in sorted(views, key=lambda one: one.request.begin):
+            before = ended.get(view.shown["life"])
+            if (
+                before is not None
+                and before.request.end < view.request.begin
+                and _told(before) != _told(view)
+            ):
+                what = (
+                    f"submission {id} was {before.shown['state']} and then {view.shown['state']} in one life"
+                )
+                violations.append(found("one_end_per_life", what, before.request, view.request))
+            elif view.ended:
+                ended.setdefault(view.shown["life"], view)
+    return violations
+
+
+def _told(view: View) -> tuple[str, int, int]:
+    return view.shown["state"], view.shown["done"], view.shown["failed"]

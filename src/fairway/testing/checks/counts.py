@@ -51,10 +51,11 @@ def _sums(census: dict[str, Any]) -> list[tuple[str, int, int]]:
 
 
 def check_counts_match_callers(history: History) -> list[Violation]:
-    """Done chunks of a submission are those that callers completed."""
+    """Done chunks of a submission are those that callers completed, and what they were told is dead is dead."""
     facts = facts_of(history)
     trims = any(r.possible and r.args.get("complete") for r in history.of("trim"))
     sure, possible = _done_places(facts)
+    dead = _dead_places(facts)
     violations: list[Violation] = []
     for id, views in facts.views.items():
         for view in views:
@@ -63,6 +64,10 @@ def check_counts_match_callers(history: History) -> list[Violation]:
             most = bisect_left(possible.get(id, []), view.request.end)
             if shown["done"] < least or (shown["done"] > most and not trims):
                 what = f"submission {id} says {shown['done']} done; callers know of {least} to {most}"
+                violations.append(found("counts_match_callers", what, view.request))
+            buried = bisect_left(dead.get(id, []), view.request.begin)
+            if shown["failed"] < buried:
+                what = f"submission {id} says {shown['failed']} dead; callers were told of {buried}"
                 violations.append(found("counts_match_callers", what, view.request))
             if not 0 <= shown["done"] + shown["failed"] + shown["leased"] <= shown["total"]:
                 what = f"the counts of submission {id} exceed it"
@@ -84,6 +89,18 @@ def _done_places(facts: Facts) -> tuple[dict[int, list[int]], dict[int, list[int
     for places in (*sure.values(), *possible.values()):
         places.sort()
     return sure, possible
+
+
+def _dead_places(facts: Facts) -> dict[int, list[int]]:
+    """For each submission that nobody may have redriven, the places from which on chunks are surely dead."""
+    dead: dict[int, list[int]] = {}
+    for id, chunk in facts.chunks.items():
+        told = [s.request.end for s in chunk.settlings if s.outcome == "dead"]
+        if told and not facts.by_target["redrive"].get(id[0]):
+            dead.setdefault(id[0], []).append(min(told))
+    for places in dead.values():
+        places.sort()
+    return dead
 
 
 def check_drained_is_empty(history: History) -> list[Violation]:

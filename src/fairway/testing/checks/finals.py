@@ -20,7 +20,7 @@ def check_nothing_after_final(history: History) -> list[Violation]:
         finals = [s for s in chunk.settlings if s.outcome in ("done", "already", "dead")]
         for final in finals:
             for hand in chunk.hands:
-                if hand.request.begin < final.request.end:
+                if hand.begin < final.request.end:
                     continue
                 if final.outcome == "dead" and facts.redriven(id[0], final.request.begin, hand.request.end):
                     continue
@@ -43,9 +43,7 @@ def check_nothing_after_end(history: History) -> list[Violation]:
 def _after_end(facts: Facts, id: tuple[int, int], chunk: Chunk, view: View) -> list[Violation]:
     violations: list[Violation] = []
     for hand in chunk.hands:
-        if hand.request.begin > view.request.end and not facts.redriven(
-            id[0], view.request.begin, hand.request.end
-        ):
+        if hand.begin > view.request.end and not facts.redriven(id[0], view.request.begin, hand.request.end):
             what = f"chunk {id} was handed out after its submission was {view.shown['state']}"
             violations.append(found("nothing_after_end", what, view.request, hand.request))
     for one in chunk.settlings:
@@ -81,7 +79,7 @@ def check_attempts_are_counted(history: History) -> list[Violation]:
     for id, chunk in facts.chunks.items():
         for first, second in zip(chunk.hands, chunk.hands[1:], strict=False):
             end = second.request.end
-            if facts.forgotten(first.request.begin, end) or facts.redriven(id[0], first.request.begin, end):
+            if facts.forgotten(first.begin, end) or facts.redriven(id[0], first.begin, end):
                 continue
             least, most = _attempt_after(chunk, first, second)
             if second.attempt < least or (second.attempt > most and not hidden):

@@ -40,7 +40,7 @@ def check_no_double_lease(history: History) -> list[Violation]:
 def _held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
     """When the first lease surely lasted until; 0.0 if it may have ended in another way."""
     end = second.request.end
-    if facts.forgotten(first.request.begin, end):
+    if facts.forgotten(first.begin, end):
         return 0.0
     # A lease of an ended submission is over as soon as its holder hears of the end.
     if any(
@@ -86,7 +86,7 @@ def check_latest_receipt_wins(history: History) -> list[Violation]:
             violations.append(found("latest_receipt_wins", what, *(win.request for win in wins)))
         win = wins[0]
         for hand in chunk.hands:
-            lost = facts.forgotten(hand.request.begin, win.request.end)
+            lost = facts.forgotten(hand.begin, win.request.end)
             if hand.receipt > win.receipt and not lost:
                 what = (
                     f"a result of chunk {id} under {win.receipt} was accepted, though {hand.receipt} is later"
@@ -105,7 +105,7 @@ def check_stale_receipts_are_refused(history: History) -> list[Violation]:
                 continue
             for hand in chunk.hands:
                 later = hand.receipt > settling.receipt and 0 <= hand.request.end < settling.request.begin
-                if later and not facts.forgotten(hand.request.begin, settling.request.end):
+                if later and not facts.forgotten(hand.begin, settling.request.end):
                     what = f"{settling.verb} of chunk {id} was accepted though {hand.receipt} had it by then"
                     violations.append(
                         found("stale_receipts_are_refused", what, hand.request, settling.request)

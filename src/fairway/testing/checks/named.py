@@ -57,7 +57,7 @@ def check_one_seq_one_reservation(history: History) -> list[Violation]:
     violations: list[Violation] = []
     for name, deliveries in by_name.items():
         for first, second in pairwise(deliveries):
-            if second.low - first.low < silent:
+            if second.high - first.low < silent:
                 what = f"{name} got a second reservation, {second.receipt} after {first.receipt}"
                 violations.append(found("one_seq_one_reservation", what, first.request, second.request))
     return violations

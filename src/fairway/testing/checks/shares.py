@@ -15,7 +15,7 @@ from fairway.fair.weights import W_DEFAULT, U
 from fairway.testing.facts import ChunkId, Delivery, Facts, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
-from fairway.testing.witness import Witness, is_plain_fair, may_be_paused, witnesses_of
+from fairway.testing.witness import Witness, may_be_paused, strategies_of, witnesses_of
 
 _WITNESSES_ASKED_MAX = (
     50  # the next ones to be handed out are the likeliest to wait; asking fewer only proves less
@@ -59,10 +59,12 @@ def _stretches(facts: Facts) -> list[list[Delivery]]:
     before: Delivery | None = None
     hidden = [r for r in facts.history.of("reserve") if r.hidden]
     for delivery in facts.deliveries:
-        if before is not None and _breaks(facts, before, delivery, hidden):
+        strategies = strategies_of(facts, delivery.request)
+        doubtful = "Fair" in strategies and len(strategies) > 1  # it may have been charged, or not
+        if doubtful or (before is not None and _breaks(facts, before, delivery, hidden)):
             stretches.append(open_)
             open_ = []
-        if is_plain_fair(facts, delivery.request):
+        if strategies == {"Fair"}:
             open_.append(delivery)
         before = delivery
     return [stretch for stretch in (*stretches, open_) if len(stretch) > 0]

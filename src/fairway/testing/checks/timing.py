@@ -73,7 +73,7 @@ def check_pauses_hold(history: History) -> list[Violation]:
         ]
         for delivery in facts.deliveries:
             end = delivery.request.end
-            if delivery.request.begin < pause.end:
+            if delivery.begin < pause.end:
                 continue
             if any(r.begin < end and not (r.answered and r.end < pause.begin) for r in resumes):
                 continue
