@@ -17,6 +17,7 @@ from fairway.engine.named import expire_at
 from fairway.engine.run import Run
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
 from fairway.fair.weights import W_DEFAULT, U
+from fairway.model.stored import Kind
 from fairway.strategy.orders.fair import FairOrder
 
 LOOKED_AT_MAX = 3000  # chunks of a run that are looked at one by one
@@ -60,6 +61,7 @@ def check(engine: Engine) -> None:
     _check_tenants(state)
     _check_holds(state)
     _check_turns(state)
+    _check_marks(state)
     _check_dues(state)
     _check_levels(state)
     _check_waits(state)
@@ -83,7 +85,7 @@ def _check_run(state: State, run: Run) -> None:
         assert run.out, "an ended run stays in memory only while leases of it are out"
         assert not run.eligible and run.id not in run.owner.runs and run.ended
         return
-    assert run.owner.runs[run.id] is run
+    assert run.id in run.owner.runs
     assert run.ready == run.total - run.done.count - len(run.dead) - len(run.out) - backing >= 0
     assert run.done.count + len(run.dead) < run.total, "else it has ended"
     may = run.ready > 0 and not run.paused and not run.owner.paused and not run.due
@@ -142,6 +144,16 @@ def _check_turns(state: State) -> None:
         assert turn * w < plain.v * w + U + w, "turn < V + stride + 1"
         assert 0 <= plain.rest[name] < w
         assert name in state.tenants
+
+
+def _check_marks(state: State) -> None:
+    """What says that it is marked is; else a change of it would be missing from the store for ever."""
+    for run in state.runs.values():
+        assert not run.marked or (Kind.PROGRESS, run.id, 0) in state.dirty, run.id
+        for number, page in run.done.pages.items():
+            assert not page.marked or (Kind.PAGE, run.id, number) in state.dirty, (run.id, number)
+    for name, tenant in state.tenants.items():
+        assert not tenant.marked or (Kind.TENANT, name, 0) in state.dirty, name
 
 
 def _check_dues(state: State) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from heapq import heappop, heappush
 
+import msgspec
+
 from fairway.fair.levels import Acked, Forecast, Level
 from fairway.fair.turns import Tables, Turns
 from fairway.fair.weights import W_DEFAULT, thousandths
@@ -18,20 +20,21 @@ from fairway.strategy.plan import Plans
 Chunk = tuple[int, int]
 
 
-class Row(Candidate):
+class Row(Candidate, eq=False):
     """A submission: its next fresh index, the indexes that came back, and how many are out."""
 
-    __slots__ = ("back", "cancelled", "done", "fresh", "level", "out", "paused", "total")
+    total: int
+    fresh: int = 0
+    back: list[int] = msgspec.field(default_factory=list)
+    out: set[int] = msgspec.field(default_factory=set)
+    done: int = 0
+    paused: bool = False
+    cancelled: bool = False
+    level: Level = (0, 0)
 
-    def __init__(self, id: int, tenant: str, total: int) -> None:
-        super().__init__(id, tenant)
-        self.total = self.ready = total
-        self.fresh = 0
-        self.back: list[int] = []
-        self.out: set[int] = set()
-        self.done = 0
-        self.paused = self.cancelled = False
-        self.level: Level = (0, 0)
+    @classmethod
+    def new(cls, id: int, tenant: str, total: int) -> Row:
+        return cls(id, tenant, 0, {}, total, False, total)
 
 
 class Desk:
@@ -77,7 +80,7 @@ class Desk:
 
     def submit(self, tenant: str, n: int = 1) -> int:
         id, self.next_id = self.next_id, self.next_id + 1
-        row = self.rows[id] = Row(id, tenant, n)
+        row = self.rows[id] = Row.new(id, tenant, n)
         if not n:
             return id
         had = self.waiting[tenant] > 0

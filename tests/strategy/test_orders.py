@@ -17,7 +17,7 @@ EVERY = ["Fair", "Random", "OldestFirst", "NewestFirst"]
 
 
 def candidate(id: int, tenant: str = "a", ready: int = 1) -> Candidate:
-    run = Candidate(id, tenant)
+    run = Candidate(id, tenant, 0, {}, 0, False)
     run.ready, run.eligible = ready, ready > 0
     return run
 

@@ -36,7 +36,7 @@ class Deck:
     def __init__(self, seed: int, sizes: list[int]) -> None:
         self.dice = Counting(seed)
         self.order: UniformOrder[Candidate] = UniformOrder(self.dice)
-        self.runs = [Candidate(id, "a") for id in range(len(sizes))]
+        self.runs = [Candidate(id, "a", 0, {}, 0, False) for id in range(len(sizes))]
         for run, size in zip(self.runs, sizes, strict=True):
             self.resize(run, size)
         self.seen = [0] * len(sizes)

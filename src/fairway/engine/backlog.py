@@ -15,16 +15,18 @@ from fairway.model.stored import Kind
 
 def admit(state: State, run: Run) -> None:
     """A run enters the backlog (submitted, redriven or loaded), with its chunks counted."""
-    tenant = run.owner
-    state.runs[run.id] = run
-    tenant.runs[run.id] = run
-    tenant.waiting += run.ready + run.backing_off
+    tenant, id = run.owner, run.id
+    state.runs[id] = run
+    tenant.runs[id] = None
+    tenant.waiting += run.ready
+    if run.tried:
+        tenant.waiting += run.backing_off
     described = run.described
     if described.not_before > state.now:
         run.due = described.not_before
-        heappush(state.dues, (run.due, run.id, DUE_START))
+        heappush(state.dues, (run.due, id, DUE_START))
     if described.deadline and run.life == 1:  # a redriven submission is past it
-        heappush(state.dues, (described.deadline, run.id, DUE_DEADLINE))
+        heappush(state.dues, (described.deadline, id, DUE_DEADLINE))
     refresh(state, run)
 
 
@@ -45,13 +47,10 @@ def back(state: State, run: Run, index: int) -> None:
     run.give_back(index)
 
 
-def appear(state: State, tenant: Tenant, chunks: int) -> bool:
-    """A submit brings chunks; says whether the tenant had some waiting before."""
-    had = tenant.waiting > 0
-    if chunks and not had:
-        state.tables.busy(tenant.name)
-        state.tables.plain.appear(tenant.name)
-    return had
+def appear(state: State, tenant: str) -> None:
+    """A submit brings chunks to a tenant that had none waiting."""
+    state.tables.busy(tenant)
+    state.tables.plain.appear(tenant)
 
 
 def settle_tenant(state: State, tenant: Tenant) -> None:
@@ -62,4 +61,6 @@ def settle_tenant(state: State, tenant: Tenant) -> None:
 
 def touch(state: State, run: Run) -> None:
     """The run's progress differs from its stored form, and the journal says how."""
-    state.dirty.mark(Kind.PROGRESS, run.id, 0, state.number)
+    if not run.marked:
+        run.marked = True
+        state.dirty.mark(Kind.PROGRESS, run.id, 0, state.number)

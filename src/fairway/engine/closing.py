@@ -74,6 +74,7 @@ class ClientBody(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_NEVER_PLACED = (0, 0, 0)  # the forecast of a tenant without one
 
 
 def close(state: State, range_id: int) -> Closing | None:
@@ -127,13 +128,17 @@ def _advance(state: State) -> None:
 
 
 def _turned(state: State) -> list[tuple[str, int | None, int, int, int, int]]:
-    plain = state.tables.plain
+    plain, number = state.tables.plain, state.number
     rows: list[tuple[str, int | None, int, int, int, int]] = []
-    turn, rest, last, mark = plain.turn, plain.rest, state.forecast.last, state.dirty.mark
+    turn, rest, last, tenants = plain.turn.get, plain.rest.get, state.forecast.last, state.tenants
     for name in sorted(plain.take_moved()):
-        mark(Kind.TENANT, name, 0, state.number)
-        level, left, chunks = last(name) or (0, 0, 0)
-        rows.append((name, turn.get(name), rest.get(name, 0), level, left, chunks))
+        tenant = tenants.get(name)
+        if tenant is None or not tenant.marked:
+            state.dirty.mark(Kind.TENANT, name, 0, number)
+            if tenant is not None:
+                tenant.marked = True
+        level, left, chunks = last(name) or _NEVER_PLACED
+        rows.append((name, turn(name), rest(name, 0), level, left, chunks))
     return rows
 
 
@@ -168,13 +173,16 @@ def _body(state: State, item: ObjectKey, number: int) -> bytes | None:
     kind, key, part = item
     if kind is Kind.PROGRESS and isinstance(key, int):
         run = state.runs.get(key)
-        if run is None or run.state != "active":
+        if run is None:
+            return None
+        run.marked = False
+        if run.state != "active":
             return None
         run.as_of = number
         return encode_progress(run, number)
     if kind is Kind.PAGE and isinstance(key, int):
         page = state.runs[key].done.pages[part]
-        page.as_of = number
+        page.as_of, page.marked = number, False
         return encode_page(page, number)
     if kind is Kind.TENANT and isinstance(key, str):
         return _tenant(state, key, number)
@@ -202,7 +210,7 @@ def _tenant(state: State, name: str, number: int) -> bytes | None:
         state.tables.weight.pop(name, None)
         state.forecast.forget(name)
         return None
-    tenant.as_of = number
+    tenant.as_of, tenant.marked = number, False
     forecast = state.forecast.last(name) or (0, 0, 0)
     return _encode(
         TenantBody(number, weight, tenant.paused, plain.turn.get(name), plain.rest.get(name, 0), forecast)

@@ -5,6 +5,7 @@ Guards: the journal is kept from the oldest such group on, so a start can replay
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from fairway.limits import FLUSH_OBJECTS_PER_GROUP_MAX, JOURNAL_GROUPS_MAX
@@ -19,7 +20,8 @@ class Dirty:
     __slots__ = ("_now", "_since")
 
     def __init__(self) -> None:
-        self._since: dict[ObjectKey, int] = {}
+        # A plain dict would look for its first entry past all those that left before it.
+        self._since: OrderedDict[ObjectKey, int] = OrderedDict()
         self._now: dict[ObjectKey, None] = {}
 
     def mark(self, kind: Kind, key: str | int, part: int, number: int) -> None:

@@ -52,11 +52,13 @@ def end(state: State, run: Run, event: str) -> None:
 def _leave_objects(state: State, run: Run) -> None:
     """The end's body replaces the progress; pages stay, in their last form."""
     state.dirty.clear(Kind.PROGRESS, run.id)
+    run.marked = False
     if run.as_of:
         state.filling.drops.append(Drop(Kind.PROGRESS, run.id, 0))
     for number, page in run.done.pages.items():
         if (Kind.PAGE, run.id, number) in state.dirty:
             state.dirty.clear(Kind.PAGE, run.id, number)
+            page.marked = False
             state.filling.puts.append(Put(Kind.PAGE, run.id, number, encode_page(page, state.number)))
 
 

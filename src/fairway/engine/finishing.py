@@ -36,6 +36,8 @@ class Tally:
         self.outcomes: list[tuple[Outcome, int]] = []
 
     def add(self, outcome: Outcome, count: int = 1) -> None:
+        if not count:
+            return
         if self.outcomes and self.outcomes[-1][0] == outcome:
             self.outcomes[-1] = (outcome, self.outcomes[-1][1] + count)
         else:
@@ -76,6 +78,18 @@ def complete(state: State, command: Complete, found: Found) -> SettledReply:
     return SettledReply(tally.outcomes)
 
 
+class _Accepting:
+    """What a part of a complete changed so far."""
+
+    __slots__ = ("bodies", "holds", "runs", "spans")
+
+    def __init__(self) -> None:
+        self.spans = Spans()
+        self.runs: dict[int, Run] = {}
+        self.holds: dict[int, Hold] = {}
+        self.bodies: dict[int, list[tuple[int, bytes]]] = {}
+
+
 def _complete_part(
     state: State,
     command: Complete,
@@ -84,49 +98,90 @@ def _complete_part(
     tally: Tally,
     found: Found,
 ) -> None:
-    accepted = Spans()
-    runs, epoch, count = state.runs, part.epoch, part.count
-    bodies: dict[int, list[tuple[int, bytes]]] = {}
-    touched: dict[int, Run] = {}
-    holds: dict[int, Hold] = {}
+    accepting = _Accepting()
+    runs, touched = state.runs, accepting.runs
+    done = 0
     for id, start, many in part.spans:
         run = runs.get(id)
         if run is None or run.state != "active":
+            tally.add("done", done)
+            done = 0
             _span_of_ended(state, part, (id, start, many), results, tally, found)
             continue
-        out, tried = run.out, run.tried
-        for index in range(start, start + many):
-            body = next(results) if results is not None else None
-            hold = out.get(index)
-            if hold is not None and hold.count == count and hold.epoch == epoch:
-                del out[index]
-                hold.left -= 1
-                run.owner.leased -= 1
-                state.leased -= 1
-                holds[hold.part] = hold
-                if tried and tried.pop(index, None) is not None:
-                    touch(state, run)
-            else:
-                outcome = _late(state, run, index, hold, epoch, count)
-                if outcome != "done":
-                    tally.add(outcome)
-                    continue
-            accepted.add(id, index)
+        taken = 0 if run.tried or results is not None else _take_back(run, start, many, part, accepting)
+        if taken:
+            done += taken
+            state.leased -= taken
             touched[id] = run
-            if body is not None:
-                bodies.setdefault(id, []).append((index, body))
-            tally.add("done")
-    if accepted.spans:
-        _store(state, part, accepted, bodies, command)
-        for hold in holds.values():
+        if taken < many:
+            tally.add("done", done)
+            done = 0
+            _each_chunk(state, run, range(start + taken, start + many), part, results, tally, accepting)
+    tally.add("done", done)
+    if touched:
+        _store(state, part, accepting, command)
+        for hold in accepting.holds.values():
             left_behind(state, hold)
             if hold.consumer:
                 _mark_named(state, hold.consumer, hold.seq)
         for run in touched.values():
-            end_if_finished(state, run)
+            if run.done.count + len(run.dead) == run.total:
+                end_if_finished(state, run)
             owner = run.owner
             if not owner.waiting and not owner.leased:
                 state.tables.idle(owner.name)
+
+
+def _take_back(run: Run, start: int, many: int, part: Part, accepting: _Accepting) -> int:
+    """The usual case: chunks that this reservation holds and that had no trouble; how many, up to the first other."""
+    out, epoch, count, holds = run.out, part.epoch, part.count, accepting.holds
+    taken = 0
+    for index in range(start, start + many):
+        hold = out.get(index)
+        if hold is None or hold.count != count or hold.epoch != epoch:
+            break
+        del out[index]
+        hold.left -= 1
+        holds[hold.part] = hold
+        taken += 1
+    if taken:
+        run.owner.leased -= taken
+        accepting.spans.add(run.id, start, taken)
+    return taken
+
+
+def _each_chunk(
+    state: State,
+    run: Run,
+    indexes: range,
+    part: Part,
+    results: Iterator[bytes | None] | None,
+    tally: Tally,
+    accepting: _Accepting,
+) -> None:
+    """Chunks that have results, or that some trouble happened to."""
+    out, tried, epoch, count, id = run.out, run.tried, part.epoch, part.count, run.id
+    for index in indexes:
+        body = next(results) if results is not None else None
+        hold = out.get(index)
+        if hold is not None and hold.count == count and hold.epoch == epoch:
+            del out[index]
+            hold.left -= 1
+            run.owner.leased -= 1
+            state.leased -= 1
+            accepting.holds[hold.part] = hold
+            if tried and tried.pop(index, None) is not None:
+                touch(state, run)
+        else:
+            outcome = _late(state, run, index, hold, epoch, count)
+            if outcome != "done":
+                tally.add(outcome)
+                continue
+        accepting.spans.add(id, index)
+        accepting.runs[id] = run
+        if body is not None:
+            accepting.bodies.setdefault(id, []).append((index, body))
+        tally.add("done")
 
 
 def _late(state: State, run: Run, index: int, hold: Hold | None, epoch: int, count: int) -> Outcome:
@@ -179,26 +234,33 @@ def _of_ended(state: State, id: int, index: int, part: Part, found: Found) -> Ou
     return "already" if index in run.done and run.done.won(index, part.epoch, part.count) else "ended"
 
 
-def _store(
-    state: State, part: Part, accepted: Spans, bodies: dict[int, list[tuple[int, bytes]]], command: Complete
-) -> None:
-    filling = state.filling
+def _store(state: State, part: Part, accepting: _Accepting, command: Complete) -> None:
+    filling, runs = state.filling, accepting.runs
+    bodies, spans, epoch, reservation = accepting.bodies, accepting.spans.spans, part.epoch, part.count
     filling.sync = True
     kind = 2 if command.by_reference else 1 if bodies else 0
-    filling.records.append(Completed(part.epoch, part.count, command.writer, kind, accepted.spans))
-    filling.events.append(Happened(What.COMPLETED, state.now, accepted.spans, part.epoch, part.count))  # pyright: ignore[reportArgumentType]
+    filling.records.append(Completed(epoch, reservation, command.writer, kind, spans))
+    filling.events.append(Happened(What.COMPLETED, state.now, spans, epoch, reservation))  # pyright: ignore[reportArgumentType]
     who = command.writer << 2 | kind
-    for id, start, count in accepted.spans:
-        run = state.runs[id]
-        run.own_done().add(start, count, part.epoch, part.count, who)
-        if run.total <= PAGE_CHUNKS:
-            state.dirty.mark(Kind.PROGRESS, id, 0, state.number)
-        else:
-            for number in range(start // PAGE_CHUNKS, (start + count - 1) // PAGE_CHUNKS + 1):
-                state.dirty.mark(Kind.PAGE, id, number, state.number)
+    for id, start, count in spans:
+        run = runs[id]
+        run.own_done().add(start, count, epoch, reservation, who)
+        if run.total > PAGE_CHUNKS:
+            _touch_pages(state, run, start, count)
+        elif not run.marked:
+            touch(state, run)
     for id, results in bodies.items():
         results.sort()
         filling.results.append(ResultPage(id, results[0][0], result_page(results)))
+
+
+def _touch_pages(state: State, run: Run, start: int, count: int) -> None:
+    """Pages of a long run differ from their stored form."""
+    for number in range(start // PAGE_CHUNKS, (start + count - 1) // PAGE_CHUNKS + 1):
+        page = run.done.pages[number]
+        if not page.marked:
+            page.marked = True
+            state.dirty.mark(Kind.PAGE, run.id, number, state.number)
 
 
 def _mark_named(state: State, name: str, seq: int) -> None:

@@ -102,7 +102,7 @@ def _runs(state: State, source: Source) -> None:
     progress = {int(key): body for key, _, body in source.objects(Kind.PROGRESS)}
     for stored in source.active():
         described = decode_described(stored.body)
-        run = Run(stored.id, stored.pass_, described, state.tenant(described.tenant), state.seed)
+        run = Run.new(stored.id, stored.pass_, described, state.tenant(described.tenant), state.seed)
         body = progress.pop(run.id, None)
         if body is not None:
             restore(run, decode_progress(body))

@@ -22,22 +22,29 @@ Wanted = tuple[str, int, int]
 def place(state: State, tenant: Tenant, id: int, chunks: int, floor: int) -> int:
     """The pass of a run that enters the backlog, at `floor` or above; call `check_room` first."""
     name, plain = tenant.name, state.tables.plain
-    had = appear(state, tenant, chunks)
+    had = tenant.waiting > 0
+    if chunks and not had:
+        appear(state, name)
     turn, rest = plain.turn.get(name, plain.v), plain.rest.get(name, 0)
     pass_ = state.forecast.place(name, chunks, turn, rest, had, floor)
     plain.moved.add(name)  # its forecast moved
-    state.top = max(state.top, pass_)
-    assert (pass_, id) > state.acked.ack
+    if pass_ > state.top:
+        state.top = pass_
     state.acked.placed((pass_, id))
     return pass_
+
+
+def far_away(state: State, chunks: int, floor: int) -> bool:
+    """The usual case: so many chunks cannot reach PASS_MAX whatever their tenants' weights are."""
+    chunks += limits.CHUNKS_MAX  # and those of the run placed last
+    return max(state.top, floor) + state.tables.plain.v + (chunks + 2) * (U // W_MIN + 1) < limits.PASS_MAX
 
 
 def check_room(state: State, wanted: Iterable[Wanted], floor: int) -> None:
     """Refuse the whole call if a level could pass PASS_MAX; never too late, and at most some strides too early."""
     wanted = list(wanted)
-    chunks = sum(chunks for _, chunks, _ in wanted) + limits.CHUNKS_MAX  # and those of the run placed last
-    if max(state.top, floor) + state.tables.plain.v + (chunks + 2) * (U // W_MIN + 1) < limits.PASS_MAX:
-        return  # the usual case: far away whatever the weights are
+    if far_away(state, sum(chunks for _, chunks, _ in wanted), floor):
+        return
     lowest: dict[str, int] = {}
     for name, _, weight in wanted:
         w = state.tables.weight.get(name, W_DEFAULT)

@@ -90,8 +90,11 @@ def enter(state: State, hold: Hold) -> None:
         )
     )
     filling.events.append(Happened(What.RESERVED, state.now, hold.spans, hold.epoch, hold.count))  # pyright: ignore[reportArgumentType]
+    runs = state.runs
     for span in hold.spans:
-        touch(state, state.runs[span[0]])
+        run = runs[span[0]]
+        if not run.marked:
+            touch(state, run)
     state.dirty.mark(Kind.HOLD, hold.count, hold.part, state.number)
 
 

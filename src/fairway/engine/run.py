@@ -51,62 +51,42 @@ _NONE_DONE = Done()
 _NO_GAPS: list[int] = ()  # pyright: ignore[reportAssignmentType]
 
 
-class Run(Candidate):
+class Run(Candidate, eq=False, gc=False):
     """The memory form of a submission that is active, or that ended with leases still out.
 
     Most runs never have trouble and many are short, so maps and sets are made when they are first needed.
+    Nothing that a run holds leads back to it, so the collector need not walk over a million of them.
     """
 
-    __slots__ = (
-        "as_of",
-        "dead",
-        "described",
-        "done",
-        "due",
-        "ended",
-        "error",
-        "error_index",
-        "gaps",
-        "life",
-        "next",
-        "out",
-        "owner",
-        "pass_",
-        "paused",
-        "returned",
-        "seed",
-        "shuffle",
-        "shuffled",
-        "state",
-        "total",
-        "tried",
-    )
+    described: Described
+    owner: Tenant
+    total: int
+    pass_: int
+    seed: int
+    next: int = 0  # chunks below it were handed out in index order, or by the shuffle
+    out: dict[int, Hold] = _NOTHING
+    tried: dict[int, Tried] = _NOTHING
+    done: Done = _NONE_DONE
+    state: State = "active"
+    life: int = 1
+    paused: bool = False
+    due: float = 0.0  # not_before, until it is reached
+    ended: float = 0.0
+    error: str = ""
+    error_index: int = -1
+    as_of: int = 0
+    marked: bool = False  # its progress is in State.dirty, so it need not be marked again
+    shuffled: int = 0  # places of the permutation below it were handed out, or lie below `next`
+    shuffle: Shuffle | None = None
+    returned: set[int] = _NO_INDEXES  # handed out before, can be handed out again
+    gaps: list[int] = _NO_GAPS  # a heap over `returned`, with stale entries
+    dead: dict[int, DeadMark] = _NOTHING
 
-    def __init__(self, id: int, pass_: int, described: Described, owner: Tenant, seed: int) -> None:
-        super().__init__(id, described.tenant, described.priority, described.metadata)
-        self.described = described
-        self.owner = owner
-        self.total = described.total
-        self.pass_ = pass_
-        self.state: State = "active"
-        self.seed = seed
-        self.life = 1
-        self.paused = False
-        self.due = 0.0  # not_before, until it is reached
-        self.ended = 0.0
-        self.error = ""
-        self.error_index = -1
-        self.as_of = 0
-        self.next = 0  # chunks below it were handed out in index order, or by the shuffle
-        self.shuffled = 0  # places of the permutation below it were handed out, or lie below `next`
-        self.shuffle: Shuffle | None = None
-        self.returned: set[int] = _NO_INDEXES  # handed out before, can be handed out again
-        self.gaps: list[int] = _NO_GAPS  # a heap over `returned`, with stale entries
-        self.out: dict[int, Hold] = _NOTHING
-        self.tried: dict[int, Tried] = _NOTHING
-        self.dead: dict[int, DeadMark] = _NOTHING
-        self.done = _NONE_DONE
-        self.ready = self.total
+    @classmethod
+    def new(cls, id: int, pass_: int, described: Described, owner: Tenant, seed: int) -> Run:
+        """A run none of whose chunks was ever handed out."""
+        d = described
+        return cls(id, d.tenant, d.priority, d.metadata, d.total, False, d, owner, d.total, pass_, seed)
 
     # -- handing out
 
@@ -114,6 +94,17 @@ class Run(Candidate):
         """Hand out the next n <= ready chunks: returned ones first, then in index (or shuffled) order."""
         self.ready -= n
         spans, run_id, out = hold.spans, self.id, self.own_out()
+        if n == 1 and not shuffled and not self.returned and not self.shuffled and not self.tried:
+            index = self.next  # the usual single pick, without the questions below
+            self.next = index + 1
+            last = spans[-1] if spans else None
+            if last is not None and last[0] == run_id and last[1] + last[2] == index and last[3] == 1:
+                spans[-1] = (run_id, last[1], last[2] + 1, 1)
+            else:
+                spans.append((run_id, index, 1, 1))
+            out[index] = hold
+            hold.left += 1
+            return
         while n:
             if self.returned:
                 index, many = self._lowest_returned(), 1

@@ -41,8 +41,8 @@ def pause(state: State, command: Pause) -> None:
     if command.tenant is not None:
         tenant = state.tenant(command.tenant)
         tenant.paused = command.on
-        for run in tenant.runs.values():
-            refresh(state, run)
+        for id in tenant.runs:
+            refresh(state, state.runs[id])
         state.dirty.write_now(Kind.TENANT, tenant.name)
     elif command.submission:
         run = state.runs.get(command.submission)

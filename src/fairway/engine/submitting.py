@@ -12,12 +12,12 @@ from fairway.engine import ending, steering
 from fairway.engine.backlog import admit
 from fairway.engine.commands import Accepted, Submit
 from fairway.engine.lookups import Found
-from fairway.engine.placing import check_room, place
+from fairway.engine.placing import check_room, far_away, place
 from fairway.engine.run import Run
 from fairway.engine.state import State
 from fairway.errors import KeyConflict, TooLarge
 from fairway.model.event import Happened, What
-from fairway.model.ids import next_id
+from fairway.model.ids import next_ids
 from fairway.model.stored import KeyRow, Row
 from fairway.model.submission import Described, Offer
 
@@ -27,16 +27,9 @@ _encode = msgspec.msgpack.Encoder().encode
 def submit(state: State, command: Submit, found: Found) -> Accepted:
     """Accept offers."""
     offers = command.offers
-    if (
-        len(offers) > limits.CALL_OFFERS_MAX
-        or sum(len(page) for o in offers for page in o.pages) > limits.GROUP_BYTES_MAX
-    ):
-        raise TooLarge(
-            f"one call takes at most {limits.CALL_OFFERS_MAX} submissions and {limits.GROUP_BYTES_MAX} inline bytes;"
-            " cut it into several calls, or give payloads as objects"
-        )
-    known = _known_keys(state, offers, found)
-    check_room(state, [(o.described.tenant, o.described.total, o.weight) for o in offers], state.acked.ack[0])
+    keyed = _check(state, offers)
+    known = _known_keys(state, offers, found) if keyed else {}
+    fresh = iter(next_ids(state.now, state.last_id, state.queue_number, len(offers)))
     ids: list[int] = []
     flags: list[bool] = []
     spans: list[tuple[int, ...]] = []
@@ -44,17 +37,18 @@ def submit(state: State, command: Submit, found: Found) -> Accepted:
     bodies: dict[int, bytes] = {}  # messages of one call share descriptions
     for offer in offers:
         described = offer.described
-        key = known.get((described.tenant, described.key)) if described.key else None
+        key = known.get((described.tenant, described.key)) if keyed and described.key else None
         if key is not None:
             ids.append(key.id)
             flags.append(True)
             continue
-        run = _accept(state, offer, bodies)
+        id = state.last_id = next(fresh)
+        run = _accept(state, id, offer, bodies)
         if described.key:
             known[described.tenant, described.key] = _keep_key(state, run)
-        ids.append(run.id)
+        ids.append(id)
         flags.append(False)
-        spans.append((run.id, 0, run.total))
+        spans.append((id, 0, run.total))
         tenants.append(run.tenant)
     if spans:
         state.filling.sync = True
@@ -62,17 +56,38 @@ def submit(state: State, command: Submit, found: Found) -> Accepted:
     return Accepted(ids, flags)
 
 
-def _accept(state: State, offer: Offer, bodies: dict[int, bytes]) -> Run:
-    now = state.now
-    described = _dated(offer, now)
+def _check(state: State, offers: list[Offer]) -> bool:
+    """Refuse what one call cannot hold; says whether any offer has a key."""
+    size = chunks = 0
+    keyed = False
+    for offer in offers:
+        described = offer.described
+        chunks += described.total
+        keyed = keyed or described.key != ""
+        for page in offer.pages:
+            size += len(page)
+    if len(offers) > limits.CALL_OFFERS_MAX or size > limits.GROUP_BYTES_MAX:
+        raise TooLarge(
+            f"one call takes at most {limits.CALL_OFFERS_MAX} submissions and {limits.GROUP_BYTES_MAX} inline bytes;"
+            " cut it into several calls, or give payloads as objects"
+        )
+    floor = state.acked.ack[0]
+    if not far_away(state, chunks, floor):
+        check_room(state, [(o.described.tenant, o.described.total, o.weight) for o in offers], floor)
+    return keyed
+
+
+def _accept(state: State, id: int, offer: Offer, bodies: dict[int, bytes]) -> Run:
+    described, timed = offer.described, offer.delay_seconds or offer.deadline_seconds
+    if timed:
+        described = _dated(offer, state.now)
     name = described.tenant
     if offer.weight:
         steering.set_weight(state, name, offer.weight)
-    tenant = state.tenant(name)
-    state.last_id = id = next_id(now, state.last_id, state.queue_number)
+    tenant = state.tenants.get(name) or state.tenant(name)
     pass_ = place(state, tenant, id, described.total, state.acked.ack[0])
-    run = Run(id, pass_, described, tenant, state.seed)
-    body = _encode(described) if described is not offer.described else _body(described, bodies)
+    run = Run.new(id, pass_, described, tenant, state.seed)
+    body = _encode(described) if timed else _body(described, bodies)
     state.filling.rows.append(
         Row(id, pass_, name, described.not_before, described.metadata, body, offer.pages)
     )
@@ -91,9 +106,8 @@ def _body(described: Described, bodies: dict[int, bytes]) -> bytes:
 
 
 def _dated(offer: Offer, now: float) -> Described:
+    """The description with what the offer counts from now on."""
     described = offer.described
-    if not offer.delay_seconds and not offer.deadline_seconds:
-        return described
     not_before, deadline = described.not_before, described.deadline
     if offer.delay_seconds:
         not_before = max(not_before, now + offer.delay_seconds)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from fairway.engine.run import Run
-
 
 class Tenant:
     """A tenant that has submissions, a turn, a weight of its own or a pause."""
 
-    __slots__ = ("as_of", "leased", "name", "paused", "runs", "waiting")
+    __slots__ = ("as_of", "leased", "marked", "name", "paused", "runs", "waiting")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.paused = False
-        self.runs: dict[int, Run] = {}  # active ones
+        self.runs: dict[int, None] = {}  # ids of active ones; the runs themselves know their tenant
         self.waiting = 0  # chunks neither done, dead nor leased; paused, delayed and backing-off ones too
         self.leased = 0  # also leases of ended submissions, until they are answered or run out
         self.as_of = 0
+        self.marked = False  # it is in State.dirty, so it need not be marked again

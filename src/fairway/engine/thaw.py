@@ -19,7 +19,7 @@ decode_described = msgspec.msgpack.Decoder(Described).decode
 def thaw(stored: StoredRun, seed: int, owner: Tenant | None = None) -> Run:
     """The run as it ended; pages of a run with several are put in by `pages_into`."""
     described = decode_described(stored.body)
-    run = Run(stored.id, stored.pass_, described, owner or Tenant(described.tenant), seed)
+    run = Run.new(stored.id, stored.pass_, described, owner or Tenant(described.tenant), seed)
     body = decode_end(stored.end)
     run.state = stored.state  # pyright: ignore[reportAttributeAccessIssue]
     run.ended = body.at

@@ -74,18 +74,20 @@ def submission_of(run: Run) -> Submission:
 def list_active(state: State, command: ListActive) -> list[Submission]:
     """Active submissions in id order."""
     if command.tenant is None:
-        runs = state.runs
+        among = state.runs
     else:
         tenant = state.tenants.get(command.tenant)
-        runs = {} if tenant is None else tenant.runs
+        among = {} if tenant is None else tenant.runs
     wanted = command.metadata.items()
     after, many = command.after, min(command.limit, LIST_ROWS_MAX)
     ids = sorted(
-        run.id
-        for run in runs.values()
-        if run.id > after and run.state == "active" and all(_same(run, key, value) for key, value in wanted)
+        id
+        for id in among
+        if id > after
+        and (run := state.runs[id]).state == "active"
+        and all(_same(run, key, value) for key, value in wanted)
     )
-    return [submission_of(runs[id]) for id in ids[:many]]
+    return [submission_of(state.runs[id]) for id in ids[:many]]
 
 
 def _same(run: Run, key: str, value: str | int) -> bool:

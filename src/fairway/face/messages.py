@@ -14,8 +14,8 @@ from fairway import limits
 from fairway.errors import BadArgument, CallerError
 from fairway.face import checks
 from fairway.face.offers import MESSAGE_KEYWORDS, offer
-from fairway.model.page import payload_pages
-from fairway.model.submission import Offer
+from fairway.model.page import message_pages
+from fairway.model.submission import Described, Offer
 
 Message = bytes | Mapping[str, Any]
 
@@ -28,14 +28,14 @@ class Messages:
     def __init__(self, shared: dict[str, Any]) -> None:
         self._shared = {"policy": "dead_letter", **shared}
         self._plain = offer((b"",), **self._shared)
-        self._by_tenant: dict[str, Offer] = {}
+        self._by_tenant: dict[str, Described] = {}
 
     def offers(self, items: Iterable[Message]) -> list[Offer]:
         """An offer per item; an error says which item it is about."""
         if isinstance(items, Mapping | str | bytes | bytearray) or not isinstance(items, Iterable):
             checks.refuse("items", "a list of bytes or dicts (put takes one message)", items)
         found: list[Offer] = []
-        plain = self._plain
+        plain, of_tenant, bytes_max = self._plain, self._by_tenant.get, limits.PAYLOAD_BYTES_MAX
         described, weight, delay, deadline = (
             plain.described,
             plain.weight,
@@ -43,8 +43,11 @@ class Messages:
             plain.deadline_seconds,
         )
         for item in items:
-            if type(item) is bytes and len(item) <= limits.PAYLOAD_BYTES_MAX:
-                found.append(Offer(described, payload_pages((item,))[0], weight, delay, deadline))
+            payload, like = item, described
+            if type(item) is dict and len(item) == 2 and type(item.get("tenant")) is str:
+                payload, like = item.get("payload"), of_tenant(item["tenant"])
+            if type(payload) is bytes and like is not None and len(payload) <= bytes_max:
+                found.append(Offer(like, message_pages(payload), weight, delay, deadline))
                 continue
             try:
                 found.append(self._other(item))
@@ -55,24 +58,19 @@ class Messages:
     def _other(self, item: object) -> Offer:
         if not isinstance(item, Mapping):
             payload = checks.blob("a message", item, limits.PAYLOAD_BYTES_MAX)
-            return self._like(self._plain, payload)
+            return self._like(self._plain.described, payload)
         if "payload" not in item:
             raise BadArgument("a message needs a payload; give {'payload': b'...'}", argument="payload")
         payload = checks.blob("payload", item["payload"], limits.PAYLOAD_BYTES_MAX)
         if item.keys() == _TENANT_ONLY:
-            return self._like(self._of_tenant(item["tenant"]), payload)
+            name = checks.tenant(item["tenant"])
+            described = msgspec.structs.replace(self._plain.described, tenant=name)
+            return self._like(self._by_tenant.setdefault(name, described), payload)
         checks.keywords(item, MESSAGE_KEYWORDS)
         own = {name: value for name, value in item.items() if name != "payload"}
         return offer((payload,), **{**self._shared, **own})
 
-    def _like(self, plain: Offer, payload: bytes) -> Offer:
-        pages = payload_pages((payload,))[0]
-        return Offer(plain.described, pages, plain.weight, plain.delay_seconds, plain.deadline_seconds)
-
-    def _of_tenant(self, tenant: object) -> Offer:
-        found = self._by_tenant.get(tenant) if type(tenant) is str else None
-        if found is None:
-            name = checks.tenant(tenant)
-            described = msgspec.structs.replace(self._plain.described, tenant=name)
-            found = self._by_tenant[name] = msgspec.structs.replace(self._plain, described=described)
-        return found
+    def _like(self, described: Described, payload: bytes) -> Offer:
+        plain = self._plain
+        pages = message_pages(payload)
+        return Offer(described, pages, plain.weight, plain.delay_seconds, plain.deadline_seconds)

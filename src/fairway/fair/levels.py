@@ -42,7 +42,11 @@ class Forecast:
         last = self._last.get(tenant) if has_backlog else None
         level = turn
         if last is not None:
-            level, rest = after(*last, self.weight.get(tenant, W_DEFAULT))
+            level, rest, before = last
+            w = self.weight.get(tenant, W_DEFAULT)
+            rest += before * U  # `after`, written out: it is asked for every message
+            level += rest // w
+            rest %= w
         if level < a_pass:
             level, rest = a_pass, 0
         if level > limits.PASS_MAX:

@@ -25,6 +25,17 @@ def next_id(now: float, last: int, queue_number: int) -> int:
     return max(0, ms) << _TIME_SHIFT | queue_number << SEQUENCE_BITS
 
 
+def next_ids(now: float, last: int, queue_number: int, n: int) -> list[int]:
+    """What n calls of `next_id` give."""
+    found: list[int] = []
+    while len(found) < n:
+        first = next_id(now, last, queue_number)
+        many = min(n - len(found), _SEQUENCE_MASK + 1 - (first & _SEQUENCE_MASK))
+        found += range(first, first + many)
+        last = found[-1]
+    return found
+
+
 def queue_of(submission: int) -> int:
     """The queue number inside an id."""
     return (submission >> SEQUENCE_BITS) & ((1 << QUEUE_BITS) - 1)

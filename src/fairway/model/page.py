@@ -13,26 +13,33 @@ import msgspec
 from fairway.errors import PayloadCorrupt
 from fairway.limits import PAGE_BYTES
 
+_checksum = google_crc32c.value
 _encode = msgspec.msgpack.Encoder().encode
 _payloads = msgspec.msgpack.Decoder(list[bytes])
 _results = msgspec.msgpack.Decoder(list[tuple[int, bytes]])
 
 
 def _sealed(body: bytes) -> bytes:
-    return google_crc32c.value(body).to_bytes(4, "big") + body
+    return _checksum(body).to_bytes(4, "big") + body
 
 
 def _opened(page: bytes) -> bytes:
     body = page[4:]
-    if len(page) < 4 or google_crc32c.value(body) != int.from_bytes(page[:4], "big"):
+    if len(page) < 4 or _checksum(body) != int.from_bytes(page[:4], "big"):
         raise PayloadCorrupt
     return body
+
+
+def message_pages(payload: bytes) -> tuple[bytes]:
+    """The pages of a message: one, with its one payload."""
+    body = _encode((payload,))
+    return (_checksum(body).to_bytes(4, "big") + body,)
 
 
 def payload_pages(payloads: Sequence[bytes]) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
     """Cut payloads into pages of about PAGE_BYTES; also the first chunk index of each page."""
     if len(payloads) == 1:
-        return (_sealed(_encode(payloads)),), (0,)
+        return message_pages(payloads[0]), (0,)
     pages: list[bytes] = []
     starts: list[int] = []
     first = size = 0

@@ -5,6 +5,7 @@ Guards: what is kept never exceeds its bound in bytes; a page never changes, so 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 from fairway import limits
@@ -22,7 +23,8 @@ class Payloads:
     __slots__ = ("_bytes", "_bytes_max", "_pages")
 
     def __init__(self, bytes_max: int = limits.PAYLOAD_CACHE_BYTES) -> None:
-        self._pages: dict[int, tuple[bytes, ...]] = {}
+        # A plain dict would look for its first entry past all those that left before it.
+        self._pages: OrderedDict[int, tuple[bytes, ...]] = OrderedDict()
         self._bytes = 0
         self._bytes_max = bytes_max
 
@@ -36,7 +38,7 @@ class Payloads:
                 size += len(pages[0]) + _ENTRY_BYTES if len(pages) == 1 else _weight(pages)
         self._bytes += size
         while self._bytes > self._bytes_max:
-            self._bytes -= _weight(kept.pop(next(iter(kept))))
+            self._bytes -= _weight(kept.popitem(last=False)[1])
 
     def find(self, wanted: Sequence[Where]) -> tuple[dict[Where, bytes], list[Where]]:
         """What is here, and what is not."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 
-class Candidate:
-    """A submission that strategies choose among; the engine's run is one."""
 
-    __slots__ = ("eligible", "id", "metadata", "priority", "ready", "tenant")
+class Candidate(msgspec.Struct, eq=False):
+    """A submission that strategies choose among; the engine's run is one.
+
+    A struct, because a million of them are made in C in a third of the time.
+    """
 
     id: int
     """The submission id: rising with time, unique in the queue."""
@@ -22,13 +25,3 @@ class Candidate:
     """Chunks that can be handed out now."""
     eligible: bool
     """ready > 0, not paused, due, not ended."""
-
-    def __init__(
-        self, id: int, tenant: str, priority: int = 0, metadata: Mapping[str, str | int] | None = None
-    ) -> None:
-        self.id = id
-        self.tenant = tenant
-        self.priority = priority
-        self.metadata = {} if metadata is None else metadata
-        self.ready = 0
-        self.eligible = False

@@ -36,6 +36,11 @@ INSERT INTO runs (id, pass, tenant, due, metadata, body, page) VALUES (?, ?, ?, 
 -- A run takes its place among the active ones.
 INSERT INTO levels (queue, pass, id) VALUES (?, ?, ?);
 
+-- name: insert_levels
+-- The new runs of a JSON list take the places that their rows name.
+INSERT INTO levels (queue, pass, id)
+SELECT ?1, r.pass, r.id FROM json_each(?2) CROSS JOIN runs r ON r.id = json_each.value;
+
 -- name: delete_level
 -- A run leaves its place.
 DELETE FROM levels WHERE queue = ? AND pass = ? AND id = ?;

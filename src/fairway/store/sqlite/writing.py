@@ -73,24 +73,34 @@ def _rows(connection: apsw.Connection, queue: int, new: Sequence[Row]) -> None:
     pairs: list[tuple[int, str, str | int, int]] = []
     values: list[tuple[Any, ...]] = []
     for row in new:
-        id, pages = row.id, row.pages
-        if queue_of(id) != queue:
-            raise misfit("a run has an id of another queue")
-        page = pages[0] if pages and len(pages[0]) <= INLINE_PAGE_BYTES_MAX else None
-        if len(pages) > 1 or (pages and page is None):
-            first = 0 if page is None else 1
-            outer += [(id, number, pages[number]) for number in range(first, len(pages))]
-        packed = None
-        if row.metadata:
-            packed = _pack(dict(row.metadata))
-            pairs += [(queue, key, value, id) for key, value in row.metadata.items()]
+        id, pages, metadata = row.id, row.pages, row.metadata
+        page = packed = None
+        if pages:
+            if len(pages[0]) <= INLINE_PAGE_BYTES_MAX:
+                page = pages[0]
+            if page is None or len(pages) > 1:
+                first = 0 if page is None else 1
+                outer += [(id, number, pages[number]) for number in range(first, len(pages))]
+        if metadata:
+            packed = _pack(dict(metadata))
+            pairs += [(queue, key, value, id) for key, value in metadata.items()]
         values.append((id, row.pass_, row.tenant, row.due, packed, row.body, page))
+    ids = [row.id for row in new]
+    if any(queue_of(id) != queue for id in ids):
+        raise misfit("a run has an id of another queue")
     connection.executemany(_SQL["insert_run"], values)
-    connection.executemany(_SQL["insert_level"], [(queue, row.pass_, row.id) for row in new])
+    _expect("runs", len(new), _levels(connection, queue, ids))
     if outer:
         connection.executemany(_SQL["insert_page"], outer)
     if pairs:
         connection.executemany(_SQL["insert_metadata"], pairs)
+
+
+def _levels(connection: apsw.Connection, queue: int, ids: Sequence[int]) -> int:
+    """New runs take their places; how many did. One statement for all of them costs a third of one for each."""
+    before = connection.total_changes()
+    connection.execute(_SQL["insert_levels"], (queue, json_list(ids)))
+    return connection.total_changes() - before
 
 
 def _where(connection: apsw.Connection, queue: int, id: int) -> tuple[int, bool] | None:

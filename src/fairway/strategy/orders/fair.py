@@ -16,14 +16,15 @@ _ID_MASK: Final = (1 << _ID_BITS) - 1
 
 
 class _Flow:
-    """One tenant: the ids of its runs, and the turn and key of its valid entry on top."""
+    """One tenant: the ids of its runs, and the turn, id and key of its valid entry on top."""
 
-    __slots__ = ("ids", "key", "turn")
+    __slots__ = ("id", "ids", "key", "turn")
 
     def __init__(self, ids: list[int], turn: int) -> None:
         self.ids = ids
         self.turn = turn
-        self.key = turn << _ID_BITS | ids[0]
+        self.id = ids[0]
+        self.key = turn << _ID_BITS | self.id
 
 
 class FairOrder(Generic[R]):
@@ -60,7 +61,7 @@ class FairOrder(Generic[R]):
             if id not in runs:
                 heappush(flow.ids, id)
             # A turn falls under a flow of dead runs when its tenant was forgotten and came back heavier.
-            if id < flow.key & _ID_MASK or turn < flow.turn:
+            if id < flow.id or turn < flow.turn:
                 self._push(flow, turn)
         runs[id] = run
         if len(runs) > self._sweep_at:
@@ -100,7 +101,8 @@ class FairOrder(Generic[R]):
             ids = flow.ids
             heappop(ids)
             if ids:
-                flow.key = key = flow.turn << _ID_BITS | ids[0]
+                flow.id = id = ids[0]
+                flow.key = key = flow.turn << _ID_BITS | id
                 heapreplace(top, key)
             else:
                 del flows[tenant]
@@ -116,7 +118,8 @@ class FairOrder(Generic[R]):
 
     def _push(self, flow: _Flow, turn: int) -> None:
         flow.turn = turn
-        flow.key = turn << _ID_BITS | flow.ids[0]
+        flow.id = flow.ids[0]
+        flow.key = turn << _ID_BITS | flow.id
         heappush(self._top, flow.key)
 
     def _rekey(self) -> None:
@@ -125,7 +128,8 @@ class FairOrder(Generic[R]):
         turn_of = self._turns.turn
         for tenant, flow in self._flows.items():
             flow.turn = turn_of.get(tenant, flow.turn)
-            flow.key = flow.turn << _ID_BITS | flow.ids[0]
+            flow.id = flow.ids[0]
+            flow.key = flow.turn << _ID_BITS | flow.id
         self._top = [flow.key for flow in self._flows.values()]
         heapify(self._top)
 

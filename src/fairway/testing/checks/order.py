@@ -5,6 +5,11 @@ Guards: DESIGN section 3 (FIFO inside a tenant) and section 5 (never "no work" w
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import chain, islice
+
 from fairway.testing.facts import ChunkId, facts_of
 from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
@@ -59,32 +64,50 @@ def check_fifo_inside_a_tenant(history: History) -> list[Violation]:
 
 def check_no_wrong_empty_answer(history: History) -> list[Violation]:
     """A reserve comes back empty only if no chunk was surely waiting while it looked for work."""
-    witnesses = list(witnesses_of(history).values())
+    empty = [
+        (request, one)
+        for request in history.of("reserve")
+        for one in request.tries
+        if one.answered and not one.ok["spans"] and not request.args.get("consumer")
+    ]
     violations: list[Violation] = []
-    for request in history.of("reserve"):
-        for one in request.tries:
-            if not one.answered or one.ok["spans"] or request.args.get("consumer"):
-                continue
-            witness = next((w for w in witnesses if _waited(history, w, request, one)), None)
-            if witness is not None:
-                what = f"a reserve came back empty while chunk {witness.id} waited"
-                requests = (witness.accepted, request, witness.hand.request)
-                violations.append(found("no_wrong_empty_answer", what, *requests))
+    for request, one, near in _beside(history, sorted(empty, key=lambda pair: pair[1].begin)):
+        witness = next((w for w in near if _waited(history, w, request, one)), None)
+        if witness is not None:
+            what = f"a reserve came back empty while chunk {witness.id} waited"
+            requests = (witness.accepted, request, witness.hand.request)
+            violations.append(found("no_wrong_empty_answer", what, *requests))
     return violations
+
+
+def _beside(
+    history: History, tries: list[tuple[Request, Try]]
+) -> Iterator[tuple[Request, Try, Iterator[Witness]]]:
+    """Each try with the witnesses that were accepted before its end and not yet handed out at its begin."""
+    coming = sorted(witnesses_of(history).values(), key=lambda w: w.accepted.end)
+    ends = [witness.accepted.end for witness in coming]
+    waiting: list[tuple[int, int, Witness]] = []  # a heap by the begin of the reserve that took it
+    came = 0
+    for request, one in tries:
+        while came < len(coming) and ends[came] < one.begin:
+            heappush(waiting, (coming[came].hand.request.begin, came, coming[came]))
+            came += 1
+        while waiting and waiting[0][0] <= one.begin:
+            heappop(waiting)
+        later = islice(coming, came, bisect_left(ends, one.end))
+        yield request, one, chain((witness for _, _, witness in waiting), later)
 
 
 def _waited(history: History, witness: Witness, request: Request, one: Try) -> bool:
     """Whether the witness surely waited at a moment at which the reserve was surely looking for work."""
-    facts, accepted = facts_of(history), witness.accepted
-    clock = facts.clock_low(one.begin, one.begin_t)
-    seconds = request.args.get("wait_seconds", 0.0)
-    handed = witness.hand.request.begin
+    accepted, handed = witness.accepted, witness.hand.request.begin
     if accepted.end < one.begin:  # it looks when it comes
-        looked, waited = one.begin, handed > one.end and witness.due < clock
+        looked, waited = one.begin, handed > one.end
     else:
         # It came at the latest `seconds` before its answer, and stays for as long: so it is there in between.
+        seconds = request.args.get("wait_seconds", 0.0)
         looked = accepted.end
-        stayed = accepted.end < one.end and one.end_t >= one.begin_t + seconds
-        there = stayed and one.end_t - seconds < accepted.end_t < one.begin_t + seconds
-        waited = there and handed > accepted.end and witness.due < clock
-    return waited and not may_be_paused(history, looked, one.end, witness.tenant)
+        there = one.end_t - seconds < accepted.end_t < one.begin_t + seconds <= one.end_t
+        waited = there and handed > accepted.end
+    due = witness.due < facts_of(history).clock_low(one.begin, one.begin_t) if waited else False
+    return due and not may_be_paused(history, looked, one.end, witness.tenant)

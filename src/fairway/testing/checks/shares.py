@@ -7,6 +7,7 @@ callers, where leases were forgotten, and where a weight may have changed.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from itertools import combinations
 
 import msgspec
@@ -80,15 +81,16 @@ def _breaks(facts: Facts, before: Delivery, after: Delivery, hidden: list[Reques
 
 def _weights(facts: Facts, tenant: str, stretch: list[Delivery]) -> list[int | None]:
     """The tenant's weight at each delivery; None where it is not sure."""
-    changes = [
-        (r, r.args["weight"])
-        for r in facts.history.of("set_weight")
-        if r.possible and r.args["tenant"] == tenant
-    ]
-    for offered in facts.offers:
-        if offered.tenant == tenant and offered.given.get("weight") and not offered.known:
-            changes.append((offered.request, offered.given["weight"]))
-    return [_weight_at(changes, delivery.request) for delivery in stretch]
+    changes: dict[str, list[tuple[Request, int]]] = facts.history.memo.setdefault("weights", {})
+    if not changes:
+        changes[""] = []  # so that it is made once
+        for request in facts.history.of("set_weight"):
+            if request.possible:
+                changes.setdefault(request.args["tenant"], []).append((request, request.args["weight"]))
+        for offered in facts.offers:
+            if offered.given.get("weight") and not offered.known:
+                changes.setdefault(offered.tenant, []).append((offered.request, offered.given["weight"]))
+    return [_weight_at(changes.get(tenant, []), delivery.request) for delivery in stretch]
 
 
 def _weight_at(changes: list[tuple[Request, int]], at: Request) -> int | None:
@@ -102,18 +104,29 @@ def _weight_at(changes: list[tuple[Request, int]], at: Request) -> int | None:
     return newest.pop() if len(newest) == 1 else None
 
 
+def _around(history: History, tenant: str, stretch: list[Delivery]) -> list[Witness]:
+    """The tenant's witnesses that were handed out in a stretch, and the first ones after it."""
+    lines: dict[str, list[Witness]] = history.memo.setdefault("lines", {})
+    if not lines:
+        for witness in sorted(witnesses_of(history).values(), key=lambda w: (w.hand.receipt, w.id)):
+            lines.setdefault(witness.tenant, []).append(witness)
+    line = lines.get(tenant, [])
+    first = bisect_left(line, stretch[0].receipt, key=lambda w: w.hand.receipt)
+    last = bisect_right(line, stretch[-1].receipt, key=lambda w: w.hand.receipt)
+    return line[first : last + _WITNESSES_ASKED_MAX]
+
+
 def _eligible(history: History, tenant: str, stretch: list[Delivery], picks: list[Pick]) -> list[bool]:
     """For each pick, whether the tenant surely could have been chosen."""
     place = {pick.id: n for n, pick in enumerate(picks)}
     beyond = len(picks)
     mine: list[tuple[int, Witness]] = []
-    for witness in witnesses_of(history).values():
-        if witness.tenant == tenant and witness.hand.receipt >= stretch[0].receipt:
-            handed = place.get(witness.id, beyond)
-            in_stretch = handed == beyond or stretch[picks[handed].at] is witness.hand.delivery
-            # One that another strategy took in the middle of the stretch says little: leave it out.
-            if in_stretch and (handed < beyond or witness.hand.receipt > stretch[-1].receipt):
-                mine.append((handed, witness))
+    for witness in _around(history, tenant, stretch):
+        handed = place.get(witness.id, beyond)
+        in_stretch = handed == beyond or stretch[picks[handed].at] is witness.hand.delivery
+        # One that another strategy took in the middle of the stretch says little: leave it out.
+        if in_stretch and (handed < beyond or witness.hand.receipt > stretch[-1].receipt):
+            mine.append((handed, witness))
     mine.sort(key=lambda pair: (pair[0], pair[1].hand.receipt, pair[1].id))
     open_ = [not may_be_paused(history, d.request.begin, d.request.end, tenant) for d in stretch]
     eligible: list[bool] = []

@@ -1,0 +1,34 @@
+"""Ids: strictly rising, of their queue, and the same by the hundred as one by one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.model.ids import next_id, next_ids, queue_of, seconds_of
+
+MOMENTS = st.floats(min_value=1.5e9, max_value=1.9e9) | st.just(0.0)
+LASTS = st.integers(0, 2**62)
+
+
+@given(MOMENTS, LASTS, st.integers(0, 1023))
+def test_an_id_is_above_the_last_one_and_of_its_queue(now: float, last: int, queue: int) -> None:
+    # The last one is of this queue too, as it always is.
+    last = last & ~(1023 << 12) | queue << 12
+    id = next_id(now, last, queue)
+    assert id > last and queue_of(id) == queue
+
+
+@given(MOMENTS, LASTS, st.integers(0, 1023), st.integers(0, 10_000))
+def test_many_ids_are_those_that_one_by_one_would_give(now: float, last: int, queue: int, n: int) -> None:
+    last = last & ~(1023 << 12) | queue << 12
+    one_by_one: list[int] = []
+    at = last
+    for _ in range(n):
+        at = next_id(now, at, queue)
+        one_by_one.append(at)
+    assert next_ids(now, last, queue, n) == one_by_one
+
+
+def test_the_time_in_an_id_is_that_of_its_making() -> None:
+    assert abs(seconds_of(next_id(1_800_000_000.5, 0, 3)) - 1_800_000_000.5) < 0.001
