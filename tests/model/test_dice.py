@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,3 +93,17 @@ def test_over_many_seeds_every_element_is_equally_likely_to_be_first() -> None:
     for seed in range(5000):
         counts[Shuffle(n, mix(seed)).at(0)] += 1
     assert chi_square(counts) < critical(n - 1)
+
+
+@pytest.mark.parametrize("n", [33, 64, 1000])
+def test_neighbours_of_a_shuffle_are_unrelated(n: int) -> None:
+    """The distance between two places is uniform over seeds; a weak round function fails here and nowhere else."""
+    for apart in (1, 2, 7):
+        counts = [0] * n
+        for seed in range(60 * n):
+            shuffle = Shuffle(n, seed)
+            counts[(shuffle.at(apart) - shuffle.at(0)) % n] += 1
+        assert counts[0] == 0
+        expected = 60 * n / (n - 1)
+        chi = sum((count - expected) ** 2 / expected for count in counts[1:])
+        assert chi < (n - 2) + 5 * math.sqrt(2 * (n - 2)), (n, apart)

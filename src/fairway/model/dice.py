@@ -5,6 +5,8 @@ Guards: one seed gives one history; nothing here reads entropy.
 
 from __future__ import annotations
 
+from math import isqrt
+
 _MASK = (1 << 64) - 1
 _A = 0xBF58476D1CE4E5B9  # splitmix64's constants
 _B = 0x94D049BB133111EB
@@ -27,18 +29,23 @@ class Dice:
         self._state = seed & _MASK
 
     def bits64(self) -> int:
-        self._state = (self._state + _ODD) & _MASK
-        return mix(self._state)
+        self._state = x = (self._state + _ODD) & _MASK
+        x = ((x ^ (x >> 30)) * _A) & _MASK  # `mix`, written out: a draw is made for every chunk
+        x = ((x ^ (x >> 27)) * _B) & _MASK
+        return x ^ (x >> 31)
 
     def below(self, n: int) -> int:
-        """Uniform in [0, n): draws again where the remainder would favour small numbers."""
-        span = (1 << 64) - (1 << 64) % n
-        while True:
-            x = self.bits64()
-            if x < span:
-                return x % n
+        """Uniform in [0, n): the high half of a product, drawn again where its low half would favour some numbers."""
+        product = self.bits64() * n
+        if product & _MASK < n:  # seldom, so the division is too
+            least = (1 << 64) % n
+            while product & _MASK < least:
+                product = self.bits64() * n
+        return product >> 64
 
 
+_STEPS = (_ODD >> 1, _ODD >> 2, _ODD >> 3)  # two rounds each; they make the rounds differ
+_STEPS_BACK = _STEPS[::-1]
 _DECK_MAX = 32  # smaller decks are shuffled card by card: a network over so few bits would not be uniform
 
 
@@ -46,37 +53,31 @@ class Shuffle:
     """A seeded permutation of range(n) with its inverse, in constant memory.
 
     Guards: `at` and `place` are inverse to each other for every n and seed.
-    A six-round Feistel network over the next power of four; what falls outside [0, n) is walked on.
+    A six-round Feistel network over a rectangle that is hardly larger than n; what falls outside [0, n) is walked on.
     """
 
-    __slots__ = ("_deck", "_half", "_keys", "_low", "n")
+    __slots__ = ("_deck", "_key", "_rows", "_wide", "n")
 
     def __init__(self, n: int, seed: int) -> None:
         self.n = n
         self._deck = _shuffled(n, seed) if n <= _DECK_MAX else b""
-        self._half = (max(1, n - 1).bit_length() + 1) // 2
-        self._low = (1 << self._half) - 1
-        key = mix(seed)
-        self._keys = (
-            key,
-            key * _A & _MASK,
-            key * _B & _MASK,
-            key * _ODD & _MASK,
-            key >> 7 ^ _A,
-            key >> 13 ^ _B,
-        )
+        self._wide = wide = isqrt(n) + 1
+        self._rows = n // wide + 1
+        self._key = mix(seed)
 
     def at(self, place: int) -> int:
         """The element that stands at `place`."""
         if self._deck:
             return self._deck[place]
-        x, half, low = place, self._half, self._low
+        x, wide, rows, key = place, self._wide, self._rows, self._key
         while True:
-            left, right = x >> half, x & low
-            for key in self._keys:  # the round function is written out twice: a call would cost more than it
-                f = (right ^ key) * _A & _MASK
-                left, right = right, left ^ ((f ^ f >> 32) * _B >> 37 & low)
-            x = left << half | right
+            row, column = divmod(x, wide)
+            for step in _STEPS:  # the round function is written out twice: a call would cost more than it
+                f = (column + step ^ key) * _A & _MASK
+                row = (row + ((f ^ f >> 32) * _B >> 37)) % rows
+                f = (row ^ key + step) * _B & _MASK
+                column = (column + ((f ^ f >> 32) * _A >> 37)) % wide
+            x = row * wide + column
             if x < self.n:
                 return x
 
@@ -84,13 +85,15 @@ class Shuffle:
         """Where `element` stands."""
         if self._deck:
             return self._deck.index(element)
-        x, half, low = element, self._half, self._low
+        x, wide, rows, key = element, self._wide, self._rows, self._key
         while True:
-            left, right = x >> half, x & low
-            for key in reversed(self._keys):
-                f = (left ^ key) * _A & _MASK
-                left, right = right ^ ((f ^ f >> 32) * _B >> 37 & low), left
-            x = left << half | right
+            row, column = divmod(x, wide)
+            for step in _STEPS_BACK:
+                f = (row ^ key + step) * _B & _MASK
+                column = (column - ((f ^ f >> 32) * _A >> 37)) % wide
+                f = (column + step ^ key) * _A & _MASK
+                row = (row - ((f ^ f >> 32) * _B >> 37)) % rows
+            x = row * wide + column
             if x < self.n:
                 return x
 
