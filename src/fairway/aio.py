@@ -14,22 +14,24 @@ from typing import Any
 from fairway.errors import Closed
 from fairway.face.queue import AsyncQueue
 from fairway.face.verbs import Verbs
-from fairway.runtime.host import Host
 from fairway.runtime.looping import LoopPort
 from fairway.runtime.objects import ObstoreObjects
 from fairway.runtime.opening import enter, writer
+from fairway.runtime.way import Member
 
 __all__ = ["AsyncQueue", "open"]
+
+
+def _task() -> int:
+    """Which task asks, for as long as it lives."""
+    return id(asyncio.current_task())
 
 
 class _Opening:
     """A queue that is being opened: `async with` it, or await it."""
 
-    def __init__(self, url: str | os.PathLike[str], queue: str, create: bool, forget_leases: bool) -> None:
-        self._url = url
-        self._queue = queue
-        self._create = create
-        self._forget_leases = forget_leases
+    def __init__(self, enter: Callable[[], tuple[Member, Callable[[], None]]]) -> None:
+        self._open_member = enter
         self._opened: AsyncQueue | None = None
         self._lock = threading.Lock()
         self._given_up = False
@@ -38,7 +40,7 @@ class _Opening:
     async def _open(self) -> AsyncQueue:
         opening = asyncio.create_task(asyncio.to_thread(self._enter))
         try:
-            host, let_go = await asyncio.shield(opening)
+            member, let_go = await asyncio.shield(opening)
         except asyncio.CancelledError:
             # A thread cannot be cancelled; what it opens is let go of, by it or, if it has opened already, here.
             opening.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -47,14 +49,15 @@ class _Opening:
             if self._entered is not None:
                 await asyncio.to_thread(self._entered)
             raise
-        return AsyncQueue(host.name, Verbs(ObstoreObjects(), writer, None), LoopPort(host, let_go))
+        verbs = Verbs(ObstoreObjects(), writer, None, _task)
+        return AsyncQueue(member.name, verbs, LoopPort(member, let_go))
 
-    def _enter(self) -> tuple[Host, Callable[[], None]]:
-        host, let_go = enter(self._url, self._queue, create=self._create, forget_leases=self._forget_leases)
+    def _enter(self) -> tuple[Member, Callable[[], None]]:
+        member, let_go = self._open_member()
         with self._lock:
             if not self._given_up:
                 self._entered = let_go
-                return host, let_go
+                return member, let_go
         let_go()
         raise Closed
 
@@ -71,7 +74,12 @@ class _Opening:
 
 
 def open(
-    url: str | os.PathLike[str], queue: str = "default", *, create: bool = True, forget_leases: bool = False
+    url: str | os.PathLike[str],
+    queue: str = "default",
+    *,
+    create: bool = True,
+    forget_leases: bool = False,
+    host: bool = True,
 ) -> _Opening:
     """Open a queue for the running event loop: `async with fairway.aio.open("work.db") as q:`."""
-    return _Opening(url, queue, create, forget_leases)
+    return _Opening(lambda: enter(url, queue, create=create, forget_leases=forget_leases, host=host))

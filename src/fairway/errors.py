@@ -146,6 +146,21 @@ class QueueHeld(StateError):
     code, status = "queue_held", 409
 
 
+class HostStuck(StateError):
+    """The process that hosts this queue is stopped inside a transaction; continue or end it, then call again.
+
+    Whether the call had an effect is known only then.
+    """
+
+    code, status = "host_stuck", 503
+
+
+class NoHost(StateError):
+    """No process hosts this queue; open it first with host=True."""
+
+    code, status = "no_host", 503
+
+
 class Closed(StateError):
     """The queue is closed; open it again."""
 

@@ -60,7 +60,14 @@ OUTCOMES_PER_CLIENT_MAX: Final = (
 CLIENTS_MAX: Final = 100_000  # ten per consumer at the design point of 10^4 consumers
 CONSUMERS_MAX: Final = 10_000  # named consumers, the design point
 WAITERS_MAX: Final = 200_000  # 10^4 waiting consumers and 10^5 waiting producers, with room
+RESERVER_SECONDS: Final = 60.0  # who reserved so lately counts as a consumer where a limit is a percentage
 PLANS_MAX: Final = 64  # compiled strategies per queue
+TIERS_MAX: Final = 64  # steps of one strategy; every PreferDistinct doubles them, and each has an index
+STRATEGY_LEVELS_MAX: Final = 16  # blocks inside one another; deeper ones are not meant
+IN_FLIGHT_CHUNKS_MAX: Final = 2**31 - 1  # the largest max of a limit: as many as one submission can have
+PRIORITIES_MAX: Final = (
+    1024  # tables of turns under CustomPriority; then those that nobody waits in are dropped
+)
 STRATEGY_CHARS_MAX: Final = 4096  # a strategy's text form
 QUEUE_NAME_BYTES_MAX: Final = 128  # a name
 QUEUES_PER_FILE_MAX: Final = 1024  # the queue number has ten bits in a submission id
@@ -80,3 +87,16 @@ WRITER_CACHE_KIB: Final = 64 * 1024  # the upper pages of every tree, and the le
 READER_CACHE_KIB: Final = 8 * 1024  # readers come back for other rows; the kernel caches the file anyway
 IDLE_READERS_MAX: Final = 4  # more connections than this are closed after use
 INLINE_PAGE_BYTES_MAX: Final = 1024  # a message is one row; larger payloads would spread the runs thin
+
+# -- processes
+FRAME_BYTES_MAX: Final = 128 * 1024 * 1024  # a call's inline bytes, and as much again for what describes them
+OUTBOX_BYTES_MAX: Final = 1024 * 1024  # of answers that a process has not read; it is not read from meanwhile
+OUTBOX_SECONDS_MAX: Final = 10.0  # a process that has so much to read and reads nothing is cut off
+BEAT_SECONDS: Final = 0.5  # how often a host says that it is there
+SILENT_SECONDS: Final = 3.0  # six beats that did not come: the host is gone or held up, and is replaced
+REJOIN_SECONDS: Final = 5.0  # a live process whose connection broke may ask again; then its leases go back
+ATTACHED_MAX: Final = 1000  # processes on one host, within the usual 1024 open files
+OWNER_CONFIRMED_SECONDS: Final = 1.5  # half of the silence after which a host may have been replaced
+STUCK_SECONDS: Final = 2.0  # a transaction lasts milliseconds; one that lasts this long has stopped
+HOST_WAIT_SECONDS: Final = 30.0  # how long one who never hosts waits for a new host
+DOOR_SECONDS: Final = 5.0  # the door is held for milliseconds

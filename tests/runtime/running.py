@@ -20,7 +20,7 @@ def running(
     shelf: Shelf | None = None, store: MemoryStore | None = None
 ) -> Iterator[tuple[fairway.Queue, Running]]:
     """A queue and what runs it; the shelf outlives it."""
-    run = Running("default", store or MemoryStore.open("default", shelf), None)
+    run = Running("default", store or MemoryStore.open("default", shelf))
     queue = fairway.Queue("default", Verbs(ObstoreObjects(), writer, read), ThreadPort(run.host, run.close))
     try:
         yield queue, run

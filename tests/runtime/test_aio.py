@@ -208,7 +208,7 @@ def test_a_loop_that_ends_with_calls_under_way_harms_nobody(tmp_path: Path) -> N
 
         async def work() -> fairway.AsyncQueue:
             q = await fairway.aio.open(path)
-            host = q._port._host  # type: ignore[attr-defined]
+            host = q._port._member.way  # type: ignore[attr-defined]
             # Answers that leave after the loop has closed: nobody is there to cancel them either.
             from fairway.runtime.pending import Pending
 

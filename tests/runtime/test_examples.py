@@ -13,6 +13,7 @@ SAYS = {
     "quickstart.py": "completed [b'ONE', b'TWO', b'THREE']\n",
     "workers.py": "tenant small: given up after 2 attempts: ValueError",
     "event_loop.py": "5000 messages by 1000 consumers\n",
+    "processes.py": "completed\n100 results\n",
     "objects.py": "completed 20 results, the last: Page 19 Of A Large Book\n",
 }
 

@@ -301,7 +301,7 @@ def test_a_group_that_cannot_be_settled_stops_the_queue(monkeypatch: pytest.Monk
         def broken(group: Group) -> bool:
             raise fairway.StoreFailed
 
-        monkeypatch.setattr(run._store, "settle", broken)
+        monkeypatch.setattr(run.store, "settle", broken)
         plan.next = [Fault.UNKNOWN_STORED]
         for _ in range(2):
             with pytest.raises(fairway.GroupUnknown):
@@ -318,8 +318,8 @@ def test_a_lookup_that_fails_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) ->
             raise fairway.StoreFailed
 
         with monkeypatch.context() as patch:
-            patch.setattr(run._store, "key", broken)
-            patch.setattr(run._store, "run", broken)
+            patch.setattr(run.store, "key", broken)
+            patch.setattr(run.store, "run", broken)
             for _ in range(3):
                 with pytest.raises(fairway.StoreFailed):
                     q.put(b"y", key="other")
@@ -341,7 +341,7 @@ def test_a_rebuild_between_a_lookup_and_its_call_looks_again(monkeypatch: pytest
     plan = Plan(shelf)
     with running(shelf) as (q, run):
         first = q.put(b"x", key="k")
-        real = run._store.key
+        real = run.store.key
         looked = []
 
         def slow(tenant: str, key: str) -> object:
@@ -354,7 +354,7 @@ def test_a_rebuild_between_a_lookup_and_its_call_looks_again(monkeypatch: pytest
                 q.stats()
             return found
 
-        monkeypatch.setattr(run._store, "key", slow)
+        monkeypatch.setattr(run.store, "key", slow)
         assert q.put(b"x", key="k").id == first.id
         assert looked == ["k", "k"]
         assert len(run.host.engine.state.clients) == 1  # type: ignore[union-attr]

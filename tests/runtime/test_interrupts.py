@@ -58,7 +58,7 @@ def test_a_reserve_that_is_interrupted_before_it_leaves_is_given_back(
 ) -> None:
     with running() as (q, run):
         q.put(b"x")
-        stored = run._store.commit
+        stored = run.store.commit
         held = threading.Event()
 
         def slow(group: object) -> None:
@@ -66,7 +66,7 @@ def test_a_reserve_that_is_interrupted_before_it_leaves_is_given_back(
                 time.sleep(0.2)
             stored(group)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(run._store, "commit", slow)
+        monkeypatch.setattr(run.store, "commit", slow)
         held.set()
         thread = interrupt_when(lambda: run.host.storing)
         with pytest.raises(KeyboardInterrupt):
@@ -123,7 +123,7 @@ def test_an_engine_that_is_interrupted_is_rebuilt(url: str, monkeypatch: pytest.
 def test_calls_of_others_are_executed_again_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as (q, run):
         q.put(b"first")
-        stored = run._store.commit
+        stored = run.store.commit
         slow = threading.Event()
 
         def commit(group: object) -> None:
@@ -131,7 +131,7 @@ def test_calls_of_others_are_executed_again_after_an_interrupt(monkeypatch: pyte
                 time.sleep(0.3)
             stored(group)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(run._store, "commit", commit)
+        monkeypatch.setattr(run.store, "commit", commit)
         slow.set()
         made: list[int] = []
         one = threading.Thread(target=lambda: made.append(q.put(b"one").id))
@@ -208,7 +208,7 @@ def test_a_caller_that_is_interrupted_while_it_stores_its_group(
     """The thread that executes a call may store it too; a signal there leaves its group to the store thread."""
     with fairway.open(url) as q:
         q.put(b"first")
-        store = q._port._host.store  # type: ignore[attr-defined]
+        store = q._port._member.way.store  # type: ignore[attr-defined]
         real = store.commit
 
         def interrupted(group: object) -> None:
@@ -263,7 +263,7 @@ def test_others_in_an_interrupted_group_are_stored_all_the_same(monkeypatch: pyt
             monkeypatch.undo()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(run._store, "commit", interrupted)
+        monkeypatch.setattr(run.store, "commit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             q.complete(held)
         assert waiter.is_alive()
@@ -279,7 +279,7 @@ def test_a_call_beside_an_interrupted_one_is_carried_out_once(
     """Two calls in one group; the thread that stores it is interrupted before it is stored, or after."""
     with running() as (q, run):
         q.put(b"first")
-        real = run._store.commit
+        real = run.store.commit
         left: list[Pending] = []
         beside = Pending(Submit([offer([b"beside"])]), left.append)
         with monkeypatch.context() as patch:
@@ -292,7 +292,7 @@ def test_a_call_beside_an_interrupted_one_is_carried_out_once(
             monkeypatch.undo()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(run._store, "commit", interrupted)
+        monkeypatch.setattr(run.store, "commit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             q.put(b"interrupted")
         q.put(b"last")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from fairway.engine.commands import Accepted, Reserve, SetWeight, Stats
-from fairway.errors import BadArgument, Fenced, OurError, QueueHeld, ReadOnly
+from fairway.errors import Fenced, OurError, QueueHeld
 from fairway.model.submission import Described, Offer
 from fairway.runtime.bell import Bell
 from fairway.runtime.clock import Clock
-from fairway.runtime.lockfile import LockFile
 from fairway.runtime.numbers import Numbers
 from fairway.runtime.payloads import Payloads
 from fairway.runtime.pending import Pending, copy_of, ours
@@ -95,44 +91,3 @@ def test_errors_are_copied_for_each_caller() -> None:
     assert (type(copy), str(copy), copy.details, copy.__cause__) == (QueueHeld, "text", {"pid": 7}, error)
     assert ours(fenced := Fenced()) is fenced
     assert isinstance(ours(ZeroDivisionError("x")), OurError)
-
-
-def test_a_lock_file_is_private_and_names_its_holder(tmp_path: Path) -> None:
-    path = tmp_path / "x.lock"
-    lock = LockFile(str(path))
-    assert path.read_text() == f"{os.getpid()}\n"
-    assert path.stat().st_mode & 0o777 == 0o600
-    lock.release()
-    lock.release()
-    LockFile(str(path)).release()
-
-
-@pytest.mark.real
-def test_a_lock_that_another_process_holds(tmp_path: Path) -> None:
-    path = tmp_path / "x.lock"
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover
-        LockFile(str(path))
-        os.write(write, b"x")
-        time.sleep(60)
-        os._exit(0)
-    os.read(read, 1)
-    with pytest.raises(QueueHeld, match=f"process {child}"):
-        LockFile(str(path))
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    LockFile(str(path)).release()
-
-
-def test_lock_files_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadArgument, match="folder"):
-        LockFile(str(tmp_path / "none" / "x.lock"))
-
-    def denied(*args: object) -> int:
-        raise PermissionError(13, "denied")
-
-    monkeypatch.setattr(fcntl, "lockf", lambda *args: None)
-    monkeypatch.setattr(os, "open", denied)
-    with pytest.raises(ReadOnly):
-        LockFile(str(tmp_path / "x.lock"))

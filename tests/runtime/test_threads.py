@@ -119,13 +119,13 @@ def test_a_short_wait_behind_a_long_one_ends_in_time(q: fairway.Queue) -> None:
 
 def test_a_read_waits_for_what_was_executed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as (q, run):
-        real = run._store.commit
+        real = run.store.commit
 
         def slow(group: object) -> None:
             time.sleep(0.2)
             real(group)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(run._store, "commit", slow)
+        monkeypatch.setattr(run.store, "commit", slow)
         putting = threading.Thread(target=lambda: q.put(b"x"))
         putting.start()
         while not run.host.storing:

@@ -26,11 +26,13 @@ METADATA = st.dictionaries(st.sampled_from("km"), st.sampled_from([1, "1", -(2**
 KINDS = st.sampled_from(Kind)
 
 ROWS = st.builds(Row, IDS, PASSES, TENANTS, TIMES, METADATA, BODIES, st.lists(BODIES, max_size=3).map(tuple))
-ENDS = st.builds(End, IDS, PASSES, st.sampled_from(["completed", "failed"]), TIMES, BODIES, st.integers(0, 1))
+ENDS = st.builds(
+    End, IDS, PASSES, st.just(""), st.sampled_from(["completed", "failed"]), TIMES, BODIES, st.integers(0, 1)
+)
 MOVES = st.builds(Move, IDS, PASSES, PASSES)
 ALL = [n << 22 for n in range(6)]
 RESULTS = st.builds(ResultPage, IDS, st.integers(0, 2), BODIES)
-Place = tuple[int, bool]  # the pass of a run, and whether it is active
+Place = tuple[int, bool, str]  # the pass of a run, whether it is active, and its tenant
 
 
 def _few(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
@@ -71,17 +73,23 @@ def _lived(lives: list[Row | End | Move], places: dict[int, Place]) -> dict[str,
     """What of these can happen one after the other, as the lists of a group; `places` follows it."""
     parts: dict[str, list[Any]] = {"rows": [], "moves": [], "ends": []}
     for life in lives:
-        pass_, active = places.get(life.id, (-1, False))
+        pass_, active, tenant = places.get(life.id, (-1, False, ""))
         if isinstance(life, Row) and life.id not in places:
             parts["rows"].append(life)
-            places[life.id] = (life.pass_, True)
+            places[life.id] = (life.pass_, True, life.tenant)
         elif isinstance(life, End) and active:
-            parts["ends"].append(msgspec.structs.replace(life, pass_=pass_))
-            places[life.id] = (pass_, False)
+            parts["ends"].append(msgspec.structs.replace(life, pass_=pass_, tenant=tenant))
+            places[life.id] = (pass_, False, tenant)
         elif isinstance(life, Move) and life.id in places and not active:
             parts["moves"].append(msgspec.structs.replace(life, old_pass=pass_))
-            places[life.id] = (life.pass_, True)
+            places[life.id] = (life.pass_, True, tenant)
     return parts
+
+
+def _of_its_tenant(end: End, rows: list[Row], places: dict[int, Place]) -> End:
+    """Whatever else is wrong with an end, its tenant is that of its row."""
+    known = {row.id: row.tenant for row in reversed(rows)} | {id: place[2] for id, place in places.items()}
+    return msgspec.structs.replace(end, tenant=known.get(end.id, ""))
 
 
 def _outcome(store: Store, step: str, group: Group) -> object:
@@ -126,6 +134,8 @@ def test_the_stores_agree_in_every_answer(steps: list[tuple[str, dict[str, Any],
         for step, parts, lives, gap in steps:
             number = memory.last_number() + 1 + gap
             parts = _lived(lives, places) | parts
+            if step == "mistake":
+                parts["ends"] = [_of_its_tenant(end, parts["rows"], places) for end in parts["ends"]]
             group = Group(range_id, number, False, b"meta %d" % number, **parts)
             outcome = _outcome(memory, step, group)
             assert _outcome(sqlite, step, group) == outcome
@@ -133,9 +143,13 @@ def test_the_stores_agree_in_every_answer(steps: list[tuple[str, dict[str, Any],
             if step == "take over":
                 range_id += 1
             if step != "write" or group.purge:
-                places = {run.id: (run.pass_, run.state == "active") for id in ALL if (run := memory.run(id))}
+                places = {
+                    run.id: (run.pass_, run.state == "active", run.tenant)
+                    for id in ALL
+                    if (run := memory.run(id))
+                }
             assert everything(sqlite, ALL) == everything(memory, ALL)
-            active = sorted((pass_, id) for id, (pass_, active) in places.items() if active)
+            active = sorted((pass_, id) for id, (pass_, active, _) in places.items() if active)
             assert [(run.pass_, run.id) for run in memory.active()] == active
         assert _reads(sqlite) == _reads(memory)
         sqlite.close()

@@ -24,6 +24,11 @@ app = App(
 )
 # Named, not imported: a command loads what it needs when it is called.
 app.command("fairway.cli.demo:run", name="demo", help="Watch a whale and 20 small tenants share a queue.")
+app.command(
+    "fairway.cli.explain:explain",
+    name="explain",
+    help="Say what a strategy would hand out next, and why others wait.",
+)
 app.command("fairway.cli.sim:sim", name="sim", help="Simulate histories under faults and check each of them.")
 app.command(
     "fairway.cli.verify:verify", name="verify", help="Check a history that a simulation or a test wrote."

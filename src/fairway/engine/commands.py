@@ -43,6 +43,7 @@ class Reserve(_Command, frozen=True, tag=3):
     consumer: str = ""
     consumer_epoch: int = 0
     seq: int = 0
+    worker: int = 0  # which of its client's workers asks: a thread, a task
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):

@@ -34,8 +34,10 @@ class Dirty:
 
     def clear(self, kind: Kind, key: str | int, part: int = 0) -> None:
         """The object is gone before it was ever written."""
-        self._since.pop((kind, key, part), None)
-        self._now.pop((kind, key, part), None)
+        item = (kind, key, part)
+        self._since.pop(item, None)
+        if self._now:
+            self._now.pop(item, None)
 
     def __contains__(self, item: ObjectKey) -> bool:
         return item in self._since or item in self._now

@@ -11,11 +11,13 @@ from fairway.engine.backlog import settle_tenant
 from fairway.engine.lifecycle import submission_after
 from fairway.engine.progress import encode_end, encode_page
 from fairway.engine.run import DeadMark, Run
-from fairway.engine.state import State
+from fairway.engine.state import State, Watcher
 from fairway.engine.views import submission_of
+from fairway.limits import PAGE_CHUNKS
 from fairway.model.event import What
 from fairway.model.stored import Drop, End, KeyRow, Kind, Put
 
+_NOBODY: dict[int, Watcher] = {}
 _TOLD = {"completed": What.ENDED_COMPLETED, "failed": What.ENDED_FAILED, "cancelled": What.ENDED_CANCELLED}
 
 
@@ -25,14 +27,22 @@ def end(state: State, run: Run, event: str) -> None:
     run.ended = state.now
     run.eligible = False
     tenant = run.owner
-    tenant.waiting -= run.ready + run.backing_off
+    tenant.waiting -= run.ready + run.backing_off if run.tried else run.ready
     del tenant.runs[run.id]
     state.acked.finished((run.pass_, run.id))
     filling = state.filling
     filling.sync = True
     filling.tell(_TOLD[run.state], state.now, (run.id, 0, run.total), event)
     filling.ends.append(
-        End(run.id, run.pass_, run.state, run.ended, encode_end(run, state.number), len(run.dead))
+        End(
+            run.id,
+            run.pass_,
+            run.tenant,
+            run.state,
+            run.ended,
+            encode_end(run, state.number),
+            len(run.dead),
+        )
     )
     _leave_objects(state, run)
     if run.described.key:
@@ -42,7 +52,7 @@ def end(state: State, run: Run, event: str) -> None:
         state.recent_keys.put((row.tenant, row.key), row, state.number)
     if not run.out:
         forget(state, run)
-    for watcher in state.watchers.pop(run.id, {}).values():
+    for watcher in state.watchers.pop(run.id, _NOBODY).values():
         state.waiting -= 1
         for draft in watcher.drafts:
             answer(state, draft, submission_of(run))
@@ -55,6 +65,8 @@ def _leave_objects(state: State, run: Run) -> None:
     run.marked = False
     if run.as_of:
         state.filling.drops.append(Drop(Kind.PROGRESS, run.id, 0))
+    if run.total <= PAGE_CHUNKS:
+        return  # its only page is in the end's body
     for number, page in run.done.pages.items():
         if (Kind.PAGE, run.id, number) in state.dirty:
             state.dirty.clear(Kind.PAGE, run.id, number)

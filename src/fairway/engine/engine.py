@@ -50,7 +50,7 @@ from fairway.engine.purging import purge
 from fairway.engine.renewing import renew
 from fairway.engine.reserving import NOTHING, check, pick, reserved
 from fairway.engine.seeking import Seeking
-from fairway.engine.state import Start, State, Waiter, Watcher
+from fairway.engine.state import Start, State, Waiter, Watcher, who_reserves
 from fairway.errors import BadArgument, ClientUnknown, FairwayError, RequestDropped, TooLarge
 from fairway.limits import CLIENTS_MAX, OUTCOMES_PER_CLIENT_MAX, WAIT_SECONDS_MAX
 from fairway.model.stored import Kind, Meta
@@ -212,6 +212,7 @@ class Engine:
     def _reserve(self, call: Call, command: Reserve, draft: Draft, found: Found) -> None:
         state = self.state
         check(command)
+        state.reservers.seen(who_reserves(command, call.client), state.now)
         reply = None
         if command.consumer:
             reply = named.reserve_named(state, command)

@@ -19,7 +19,9 @@ class Recent(Generic[K, V]):
 
     def __init__(self) -> None:
         self._values: dict[K, tuple[int, V]] = {}
-        self._leaving: deque[tuple[int, int, K]] = deque()  # (group, reads begun when it was stored, key)
+        self._leaving: deque[tuple[int, int, list[K]]] = (
+            deque()
+        )  # (group, reads begun when it was stored, keys)
 
     def put(self, key: K, value: V, number: int) -> None:
         self._values[key] = (number, value)
@@ -33,8 +35,12 @@ class Recent(Generic[K, V]):
 
     def stored(self, keys: list[K], number: int, reads_begun: int, oldest_read: int) -> None:
         """The group with these keys is stored; let go of what no open read can be older than."""
-        self._leaving.extend((number, reads_begun, key) for key in keys)
+        if keys:
+            self._leaving.append((number, reads_begun, keys))
+        values = self._values
         while self._leaving and self._leaving[0][1] <= oldest_read:
-            group, _, key = self._leaving.popleft()
-            if key in self._values and self._values[key][0] == group:
-                del self._values[key]
+            group, _, gone = self._leaving.popleft()
+            for key in gone:
+                found = values.get(key)
+                if found is not None and found[0] == group:
+                    del values[key]

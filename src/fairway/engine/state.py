@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Hashable
 
 import msgspec
 
@@ -18,6 +19,7 @@ from fairway.engine.draft import Draft
 from fairway.engine.filling import Filling
 from fairway.engine.holds import Hold
 from fairway.engine.recent import Recent
+from fairway.engine.reservers import Reservers
 from fairway.engine.run import Run
 from fairway.engine.tenant import Tenant
 from fairway.fair.levels import Acked, Forecast, Level
@@ -53,10 +55,15 @@ class MetaBody(msgspec.Struct, array_like=True):
     now: float
 
 
+def who_reserves(command: Reserve, client: int) -> Hashable:
+    """The consumer that a reserve comes from."""
+    return command.consumer or (client, command.worker)
+
+
 class Waiter:
     """A reserve that waits for work; it waits no longer when it has no drafts."""
 
-    __slots__ = ("client", "command", "drafts", "number", "strategy", "ticket", "until")
+    __slots__ = ("client", "command", "drafts", "number", "strategy", "ticket", "until", "who")
 
     def __init__(self, command: Reserve, draft: Draft, client: int, number: int, until: float) -> None:
         self.command = command
@@ -64,6 +71,7 @@ class Waiter:
         self.client = client
         self.number = number
         self.until = until
+        self.who = who_reserves(command, client)
         self.strategy = ""
         self.ticket = 0
 
@@ -107,6 +115,7 @@ class State:
         self.holds: dict[tuple[int, int], Hold] = {}
         self.clients: dict[int, Client] = {}
         self.consumers: dict[str, Consumer] = {}
+        self.reservers = Reservers()
         self.leased = 0
         # heaps with stale entries; each entry is checked when it is due
         self.expiries: list[tuple[float, int, int]] = []  # (deadline, count, part)

@@ -25,6 +25,7 @@ def add_waiter(state: State, waiter: Waiter) -> None:
     waiter.strategy = strategy_of(state, waiter.command)
     _arm(state, waiter, waiter.until)
     state.waiters.setdefault(waiter.strategy, OrderedDict())[waiter.ticket] = waiter
+    state.reservers.waits(waiter.who)
 
 
 def add_watcher(state: State, watcher: Watcher, until: float) -> None:
@@ -100,6 +101,7 @@ def leave(state: State, who: Waiter | Watcher) -> list[Draft]:
         client = state.clients.get(who.client)
         if client is not None:
             client.pending.pop(who.number, None)
+        state.reservers.waited(who.who, state.now)
         queue = state.waiters[who.strategy]
         del queue[who.ticket]
         if not queue:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import update_wrapper
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
+from fairway.errors import BadArgument
 from fairway.face.driving import AsyncPort, Port, drive, drive_async, iterate, iterate_async
 from fairway.face.steps import Listing, Steps
 from fairway.face.verbs import Verbs
@@ -63,10 +64,17 @@ def streaming(
 class Queue:
     """An open queue. Any number of threads may use it at once; close it, or use it as a context manager."""
 
-    def __init__(self, name: str, verbs: Verbs, port: Port) -> None:
+    def __init__(
+        self,
+        name: str,
+        verbs: Verbs,
+        port: Port,
+        again: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
+    ) -> None:
         self.name = name
         self._verbs = verbs
         self._port = port
+        self._again = again  # what opens it in another process
 
     submit = blocking(Verbs.submit)
     submit_many = blocking(Verbs.submit_many)
@@ -111,6 +119,12 @@ class Queue:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Sent to another process, a queue is opened there."""
+        if self._again is None:
+            raise BadArgument("a queue in memory cannot be sent to another process; use a file")
+        return self._again
 
     def __repr__(self) -> str:
         return f"<fairway.Queue {self.name!r}>"
@@ -167,6 +181,11 @@ class AsyncQueue:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise BadArgument(
+            "a queue of an event loop cannot be sent to another process; send its path and open it there"
+        )
 
     def __repr__(self) -> str:
         return f"<fairway.AsyncQueue {self.name!r}>"

@@ -15,8 +15,15 @@ from fairway.face.working import WorkVerbs
 class Verbs(SubmitVerbs, WorkVerbs, WatchVerbs, SteerVerbs):
     """The verbs of one open queue."""
 
-    def __init__(self, objects: Objects, writer: Callable[[], int], fetch: Fetch | None) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        writer: Callable[[], int],
+        fetch: Fetch | None,
+        worker: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._objects = objects
         self._writer = writer  # numbers that no other process and no earlier call has
         self._fetch = fetch  # how a lease reads its own payload; None where that would block an event loop
+        self._worker = worker  # which thread or task asks
         self._epochs: dict[str, int] = {}

@@ -40,6 +40,7 @@ class WorkVerbs:
     """The worker's verbs."""
 
     _objects: Objects
+    _worker: Callable[[], int]
     _fetch: Fetch | None
     _writer: Callable[[], int]
     _epochs: dict[str, int]
@@ -68,6 +69,7 @@ class WorkVerbs:
             checks.number("wait_seconds", wait_seconds, 0.0, limits.WAIT_SECONDS_MAX)
             if wait_seconds
             else 0.0,
+            worker=self._worker(),
         )
         if consumer is None and seq is None:
             reserved: Reserved = yield Ask(command)

@@ -49,6 +49,7 @@ class End(msgspec.Struct, frozen=True, gc=False):
 
     id: int
     pass_: int
+    tenant: str  # as in its row, so that a store need not read that
     state: str  # completed, failed, cancelled
     at: float
     body: bytes  # what submission(id) shows of it from now on

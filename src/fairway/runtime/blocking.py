@@ -14,9 +14,9 @@ from fairway.engine.commands import Command, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed
 from fairway.face.reads import Read, ReadPages
-from fairway.runtime.host import Host
 from fairway.runtime.pending import Pending
 from fairway.runtime.reading import answer
+from fairway.runtime.way import Member, give_up
 
 
 def _release(pending: Pending) -> None:
@@ -24,42 +24,43 @@ def _release(pending: Pending) -> None:
         pending.box.release()
 
 
-def ask(host: Host, command: Command | Read) -> Any:
+def ask(member: Member, command: Command | Read) -> Any:
     """Send a command, wait until its answer may leave, and return it or raise it."""
+    way = member.way
     if type(command) is ReadPages:
-        return host.pages(command.wanted)
+        return way.pages(command.wanted)
     done = threading.Lock()
     done.acquire()
     pending = Pending(command, _release, done)
     try:
-        todo = host.send(pending, lead=True)
+        todo = way.send(pending, lead=True)
         if type(todo) is Lookups:
-            todo = host.look(pending, todo, lead=True)
+            todo = way.look(pending, todo, lead=True)
         if type(todo) is Closing:
-            host.commit(todo)
+            way.commit(todo)
         done.acquire()
     except BaseException:
-        _give_up(host, pending)
+        _give_up(member, pending)
         raise
     if pending.error is not None:
         raise pending.error
-    return answer(host.store, command) if isinstance(command, Read) else pending.reply
+    return answer(member.store, command) if isinstance(command, Read) else pending.reply
 
 
-def _give_up(host: Host, pending: Pending) -> None:
+def _give_up(member: Member, pending: Pending) -> None:
     """Whoever presses Ctrl-C once may press it twice; what is given up must be given up whole."""
     while True:
         try:
-            return host.give_up(pending)
+            return give_up(member, pending)
         except KeyboardInterrupt:
             continue
 
 
 class ThreadPort:
-    """One open handle on a host."""
+    """One open handle on a queue."""
 
-    def __init__(self, host: Host, let_go: Callable[[], None]) -> None:
-        self._host = host
+    def __init__(self, member: Member, let_go: Callable[[], None]) -> None:
+        self._member = member
         self._let_go = let_go
         self._closed = False
         self._closing = threading.Lock()
@@ -67,10 +68,10 @@ class ThreadPort:
     def ask(self, command: Command | Read) -> Any:
         if self._closed:
             raise Closed
-        return ask(self._host, command)
+        return ask(self._member, command)
 
     def unreceived(self, reserved: Reserved) -> None:
-        self._host.unreceived(reserved)
+        self._member.way.unreceived(reserved)
 
     def close(self) -> None:
         with self._closing:

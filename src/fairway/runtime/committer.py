@@ -13,7 +13,8 @@ from collections.abc import Callable
 from fairway.engine.closing import Closing
 from fairway.engine.engine import Engine
 from fairway.engine.lookups import Lookups
-from fairway.errors import Closed, FairwayError, GroupUnknown, StoreFailed
+from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown, StoreFailed
+from fairway.limits import OWNER_CONFIRMED_SECONDS, SILENT_SECONDS
 from fairway.model.stored import Group
 from fairway.runtime.bell import Bell
 from fairway.runtime.host import Host
@@ -59,6 +60,9 @@ class Committer:
                 pass
         except BaseException as error:
             self._host.stop(ours(error))
+        finally:
+            if self._host.stopped is not None and self._host.shelter is not None:
+                self._host.shelter.host_stopped()  # again, if whoever stopped it was interrupted
 
     def _turn(self) -> bool:
         host = self._host
@@ -79,6 +83,7 @@ class Committer:
             if closing is None and orphan is None and not host.later:
                 host.sleeping_until = math.inf if engine is None else engine.next_due
             rebuild = engine is None and not host.storing and host.wanted()
+            doubtful = host.shelter is not None and not host.storing and bool(host.open)
         if closing is not None:
             self.commit(closing)
         elif orphan is not None:
@@ -86,8 +91,20 @@ class Committer:
         elif rebuild:
             self._rebuild()
         elif host.sleeping_until:
-            self._bell.wait(max(_SPIN_SECONDS, host.sleeping_until - host.clock.now()))
+            sleep = max(_SPIN_SECONDS, host.sleeping_until - host.clock.now())
+            self._bell.wait(min(sleep, SILENT_SECONDS) if doubtful else sleep)
+            if doubtful:
+                self._watch()
         return True
+
+    def _watch(self) -> None:
+        """Those who wait here for work wait in vain if another process hosts the queue meanwhile."""
+        host = self._host
+        now = time.monotonic()
+        if now - host.confirmed > OWNER_CONFIRMED_SECONDS and not host.storing:
+            if not self._store.owns(host.range_id):
+                raise Fenced
+            host.confirmed = now
 
     def _execute_later(self) -> None:
         """Calls that could not be executed by their callers."""
@@ -97,11 +114,9 @@ class Committer:
                 return
             later, host.later = host.later, []
         for pending in later:
-            if pending.lost:
-                continue
             try:
                 with host.lock:
-                    wanted = host.take(pending)
+                    wanted = None if host.dropped(pending) else host.take(pending)
                 if isinstance(wanted, Lookups):
                     host.look(pending, wanted)
             except FairwayError as error:
@@ -111,11 +126,17 @@ class Committer:
     # -- storing
 
     def commit(self, closing: Closing) -> None:
-        """Store a group and let its answers go; one that fails is told to those who wait for it."""
+        """Store a group and let its answers go; one that fails is told to those who wait for it.
+
+        Without a group there are only answers, which may leave if nobody has taken over.
+        """
         host = self._host
-        assert closing.group is not None
+        started = time.monotonic()
         try:
-            self._store_group(closing.group)
+            if closing.group is not None:
+                self._store_group(closing.group)
+            elif not self._store.owns(host.range_id):
+                raise Fenced
         except StoreFailed as error:
             with host.lock:
                 host.abandon_engine(error)
@@ -123,14 +144,14 @@ class Committer:
             host.stop(ours(error))
         else:
             with host.lock:
+                host.confirmed = started
                 host.stored(closing)
             self._after_commit()
 
     def _adopt_group(self, closing: Closing) -> None:
         """A caller was interrupted while it stored its group: find out what became of it."""
         host = self._host
-        assert closing.group is not None
-        stored = self._settled(closing.group, GroupUnknown())
+        stored = closing.group is not None and self._settled(closing.group, GroupUnknown())
         with host.lock:
             if stored:
                 host.stored(closing)
@@ -151,6 +172,8 @@ class Committer:
                 return self._store.settle(group)
             except (StoreFailed, GroupUnknown) as error:
                 unknown.__cause__ = error
+            except Fenced as fenced:
+                raise fenced from unknown
         raise unknown
 
     def _rebuild(self) -> None:

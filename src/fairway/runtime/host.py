@@ -1,74 +1,27 @@
 """The host: one engine behind one lock, used by any number of threads and event loops.
 
-Guards: callers execute commands in their own thread under the lock, and no answer leaves before its group is
-stored. An engine that was interrupted half way is never used again: it is rebuilt from the store.
+Guards: callers execute commands in their own thread under the lock; when the engine is thrown away, calls that had
+no effect are executed again by the next one, here or, if the host was replaced, elsewhere.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 from fairway.engine.closing import Closing
-from fairway.engine.commands import (
-    READS,
-    Accepted,
-    Call,
-    Command,
-    Goodbye,
-    Part,
-    Register,
-    Release,
-    Reserved,
-    Submit,
-)
-from fairway.engine.draft import Draft
+from fairway.engine.commands import Call, Goodbye, Reserved
 from fairway.engine.engine import Engine
-from fairway.engine.lookups import Found, Lookups
-from fairway.errors import ClientUnknown, Closed, FairwayError, OurError
-from fairway.face.reads import Read
-from fairway.runtime.clock import Clock
-from fairway.runtime.numbers import Numbers
-from fairway.runtime.payloads import Payloads, Where
-from fairway.runtime.pending import Pending, copy_of, seconds_of
-from fairway.store.port import Store
+from fairway.engine.lookups import Lookups
+from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown
+from fairway.runtime.executing import RESENT, Executing
+from fairway.runtime.payloads import Where
+from fairway.runtime.pending import Pending, copy_of, giving_back
 
-_READS = frozenset(READS)
 _LIVES_MAX = 3  # engines that fail under one waiting call before it is told so
 
 
-def _nobody(pending: Pending) -> None:
-    """Nobody waits for this answer."""
-
-
-class Host:
+class Host(Executing):
     """The engine of one queue in this process; its store thread is a `Committer`."""
-
-    commit: Callable[[Closing], None]  # stores a group; the store thread and callers that lead use it
-
-    def __init__(self, name: str, store: Store, clock: Clock, ring: Callable[[], None]) -> None:
-        self.name = name
-        self.store = store
-        self.clock = clock
-        self.lock = threading.Lock()
-        self.ring = ring  # wakes the store thread; called under the lock
-        self.engine: Engine | None = None  # None: being rebuilt
-        self.life = 0  # rises with every engine
-        self.whole = True  # False while a command is executed; found False, that command was interrupted
-        self.closed = False  # no more calls from ports
-        self.stopped: FairwayError | None = None  # why nothing works any more
-        self.storing = False  # a group is closed and not yet stored
-        self.handed: Closing | None = None  # a group that a caller closed, for the store thread
-        self.leader: Pending | None = None  # the call whose thread stores `led`
-        self.led: Closing | None = None
-        self.open: dict[Draft, Pending] = {}  # executed and not yet left
-        self.later: list[Pending] = []  # for the store thread to execute
-        self.behind: list[Pending] = []  # reads behind what is being filled
-        self.riding: list[Pending] = []  # reads behind what is being stored
-        self.numbers = Numbers()
-        self.payloads = Payloads()
-        self.sleeping_until = 0.0
-        self.last_id = 0  # the highest submission id in any group that was closed
 
     # -- for ports
 
@@ -79,7 +32,8 @@ class Host:
         """
         with self.lock:
             if self.closed:
-                pending.leave(None, Closed())
+                if not pending.remote:
+                    pending.leave(None, Closed())
                 return None
             return self.take(pending, lead=lead)
 
@@ -108,6 +62,7 @@ class Host:
             if pending.left:
                 self._give_back(pending.command, pending.reply)
             elif pending.draft is not None and not pending.draft.answered:
+                self._over(pending)
                 engine = self.usable()
                 if engine is not None:
                     self.whole = False
@@ -118,7 +73,7 @@ class Host:
     def unreceived(self, reserved: Reserved) -> None:
         """Leases whose receiver failed before it could return them go back uncounted."""
         with self.lock:
-            self.take(Pending(_release(reserved), _nobody))
+            self.take(giving_back(reserved))
 
     def pages(self, wanted: list[Where]) -> dict[Where, bytes]:
         """Payload pages, from memory or from the store."""
@@ -130,180 +85,6 @@ class Host:
         with self.lock:
             return self.payloads.find(wanted)
 
-    # -- under the lock
-
-    def take(
-        self, pending: Pending, found: Found | None = None, lead: bool = False
-    ) -> Lookups | Closing | None:
-        """Execute a call, or keep it for when there is an engine; see `send` for what is returned."""
-        if self.stopped is not None:
-            pending.leave(None, copy_of(self.stopped))
-            return None
-        if self.usable() is None:
-            self.later.append(pending)
-            self.ring()
-            return None
-        self.whole = False
-        try:
-            todo = self._execute(pending, found, lead)
-        except Exception as error:
-            raise OurError(f"the engine failed, and the call had no effect: {error!r}") from error
-        self.whole = True
-        return todo
-
-    def usable(self) -> Engine | None:
-        """The engine, unless there is none or a command in it was interrupted."""
-        if not self.whole:
-            self.whole = True
-            self.engine = None
-            self.ring()
-        return self.engine
-
-    def _execute(self, pending: Pending, found: Found | None, lead: bool) -> Lookups | Closing | None:
-        engine, command = self.engine, pending.command
-        assert engine is not None
-        if isinstance(command, Read):
-            self.behind.append(pending)
-            self._close_if_idle()
-            return None
-        if pending.life != self.life:
-            # Its number, and what was looked up for it, belong to an engine that is gone.
-            pending.life, pending.call, found = self.life, self._call(command), None
-        call = pending.call
-        assert call is not None
-        if found is None:
-            wanted = engine.lookups(call)
-            if wanted is not None:
-                return wanted
-        draft = engine.execute(call, self.clock.now(), found)
-        if type(draft.error) is ClientUnknown and call.number:
-            if call.client == self.numbers.client:
-                self.numbers = Numbers()
-            call = pending.call = self._call(command)
-            draft = engine.execute(call, self.clock.now(), found)
-        draft.on_leave = self._left
-        pending.draft = draft
-        self.open[draft] = pending
-        if not draft.answered:
-            pending.until = pending.until or self.clock.now() + seconds_of(command)
-            self._wake_in_time()
-        elif type(command) in _READS or (type(draft.reply) is Reserved and not draft.reply.spans):
-            self._close_if_idle()
-        elif not self.storing:  # else whoever stores looks for more when it is done
-            if lead:
-                return self._lead(pending)
-            self.ring()
-        return None
-
-    def _lead(self, pending: Pending) -> Closing | None:
-        """Let the caller store its own group: nothing is under way, and waking a thread costs more than it helps."""
-        closing = self.next_group()
-        if closing is not None:
-            self.leader, self.led = pending, closing
-        self._wake_in_time()
-        return closing
-
-    def _wake_in_time(self) -> None:
-        if self.engine is not None and self.engine.next_due < self.sleeping_until:
-            self.ring()
-
-    def _call(self, command: Command) -> Call:
-        if not Numbers.needed(command):
-            return Call(command)
-        if not self.numbers.client:
-            # The id may be used before it is stored: no answer of it leaves before this one.
-            assert self.engine is not None
-            draft = self.engine.execute(Call(Register()), self.clock.now())
-            if draft.error is not None or not isinstance(draft.reply, int):
-                return Call(command)
-            self.numbers = Numbers(draft.reply)
-        return self.numbers.call(command)
-
-    def _close_if_idle(self) -> None:
-        """What has no effect need not wait for the store thread, if nothing before it is on its way."""
-        if self.storing:
-            return  # the store thread closes again when it is done
-        closing = self.close_group()
-        if closing is not None:
-            self.handed = closing
-            self.ring()
-
-    def next_group(self) -> Closing | None:
-        """What is to be stored next, after what is due is done."""
-        assert self.engine is not None
-        if self.engine.next_due <= (now := self.clock.now()):
-            self.engine.tick(now)
-        return self.close_group()
-
-    def close_group(self) -> Closing | None:
-        """Close the filling group; one with nothing to store is answered at once."""
-        assert self.engine is not None
-        closing = self.engine.close_group(self.clock.now())
-        self.riding += self.behind
-        self.behind = []
-        if closing is not None and closing.group is not None:
-            self.storing = True
-            self.last_id = self.engine.state.last_id
-            return closing
-        if closing is not None:
-            self.engine.stored(closing)
-        self.let_riders_go()
-        return None
-
-    def stored(self, closing: Closing) -> None:
-        """A group is stored; its answers leave, even if its engine is gone meanwhile.
-
-        Interrupted half way it is called again: every answer leaves once.
-        """
-        engine = self.usable()
-        if engine is not None:
-            self.whole = False
-            engine.stored(closing)
-            self.whole = True
-        else:
-            for draft in closing.drafts:
-                draft.leave()
-        self.let_riders_go()
-        self.storing, self.leader, self.led = False, None, None
-        if self.later or self.behind or self.closed or engine is None or engine.state.filling.drafts:
-            self.ring()
-
-    def let_riders_go(self) -> None:
-        """Everything before these reads is stored."""
-        while self.riding:
-            self.riding[-1].leave(None, None)
-            self.riding.pop()
-
-    def _left(self, draft: Draft) -> None:
-        pending = self.open.get(draft)
-        if pending is None:
-            return
-        if pending.call is not None:
-            self.numbers.answered(pending.call)
-        if type(draft.reply) is Accepted and type(pending.command) is Submit:
-            self.payloads.add(draft.reply, pending.command.offers)
-        if pending.lost:
-            self._give_back(pending.command, draft.reply)
-        else:
-            pending.leave(draft.reply, draft.error)
-        self.open.pop(draft, None)
-
-    def abandoned(self, pending: Pending) -> None:
-        """An answer left that nobody can receive."""
-        self._give_back(pending.command, pending.reply)
-
-    def _give_back(self, command: object, reply: object) -> None:
-        if type(reply) is Reserved and reply.spans and not getattr(command, "consumer", ""):
-            self.later.append(Pending(_release(reply), _nobody))
-            self.ring()
-
-    def _give_up_lookups(self, pending: Pending, wanted: Lookups) -> None:
-        if pending.call is not None:
-            self.numbers.answered(pending.call)
-        engine = self.usable()
-        if engine is not None and pending.life == self.life:
-            engine.looked(wanted)
-
     # -- engines come and go
 
     def wanted(self) -> bool:
@@ -313,18 +94,39 @@ class Host:
     def adopt(self, engine: Engine) -> None:
         """Begin with a new engine: calls that were executed by the one before and not stored are executed again."""
         with self.lock:
-            again = [pending for pending in self.open.values() if not pending.lost]
+            again = [pending for pending in self.open.values() if not self.dropped(pending)]
+            self.forget_unstored()
+            for pending in (*again, *self.later):
+                self.renumber(pending)
             for pending in again:
-                pending.begin_again(self.clock.now())
+                pending.begin_again()
             self.open.clear()
             self.later = again + self.later
             self.behind = self.riding + self.behind
             self.riding, self.storing, self.handed, self.leader, self.led = [], False, None, None, None
             self.engine, self.whole = engine, True
+            self.range_id, self.confirmed = engine.range_id, 0.0
             self.life += 1
-            if self.numbers.client:
-                engine.execute(Call(Goodbye(), self.numbers.client), self.clock.now())
-                self.numbers = Numbers()
+
+    def resume(self, pendings: list[Pending]) -> None:
+        """Calls that were sent to another host, or to none; the store thread executes them."""
+        with self.lock:
+            if self.stopped is None and not self.closed:
+                self.later += pendings
+                self.ring()
+                return
+        for pending in pendings:
+            self.send(pending)
+
+    def evacuate(self) -> None:
+        """A host that was replaced gives its own callers' calls away; those of other processes come by themselves."""
+        with self.lock:
+            every = [*self.open.values(), *self.later, *self.riding, *self.behind]
+            self.open.clear()
+            self.later, self.behind, self.riding = [], [], []
+            for pending in every:
+                if not pending.left and not self.dropped(pending):
+                    self._refuse(pending)
 
     def abandon_engine(self, error: FairwayError | None) -> None:
         """Its group was not stored: whoever was to leave with it, or after it, had no effect and is told so.
@@ -338,22 +140,31 @@ class Host:
             waits = pending.until and pending.lives < _LIVES_MAX
             if error is not None and draft.answered and not waits:
                 del self.open[draft]
+                self._over(pending)
                 pending.leave(None, copy_of(error))
         self.ring()
 
     def fail_all(self, error: FairwayError) -> None:
         """Everybody who waits gets this error."""
         for pending in (*self.open.values(), *self.later, *self.behind, *self.riding):
-            pending.leave(None, copy_of(error))
+            self._over(pending)
+            if not (pending.remote and isinstance(error, RESENT)):
+                pending.leave(None, copy_of(error))
         self.open.clear()
         self.later, self.behind, self.riding = [], [], []
 
     def stop(self, error: FairwayError) -> None:
-        """Nothing works any more; everybody, now and later, gets this error."""
+        """Nothing works any more; everybody, now and later, gets this error, or goes elsewhere if it was replaced."""
         with self.lock:
+            self.ring()  # first: interrupted here, the store thread finds out for itself
+            self.forget_unstored()
+            self.unsure = self.unsure or isinstance(error.__cause__, GroupUnknown)
             self.stopped = self.stopped or error
             self.engine = None
-            self.fail_all(error)
+            if self.shelter is None or type(self.stopped) is not Fenced:
+                self.fail_all(self.stopped)
+        if self.shelter is not None:
+            self.shelter.host_stopped()
 
     def orphan(self, error: FairwayError) -> None:
         """In a forked child: the lock may be held by a thread that does not exist here."""
@@ -371,13 +182,10 @@ class Host:
                     if not draft.answered:
                         engine.abandon(draft)
                         del self.open[draft]
-                        pending.leave(None, Closed())
-                if self.numbers.client:
-                    engine.execute(Call(Goodbye(), self.numbers.client), self.clock.now())
+                        if not pending.remote:
+                            pending.leave(None, Closed())
+                for client in (self.numbers.client, *(self.lanes.clients() if self.lanes else ())):
+                    if client:
+                        engine.execute(Call(Goodbye(), client), self.clock.now())
                 self.whole = True
             self.ring()
-
-
-def _release(reserved: Reserved) -> Release:
-    spans = [(submission, start, count) for submission, start, count, _ in reserved.spans]
-    return Release([Part(reserved.epoch, reserved.count, reserved.seal, spans)])

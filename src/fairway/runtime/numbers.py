@@ -1,4 +1,4 @@
-"""Request numbers: this process is one client of its own engine.
+"""Request numbers: this process is one client of the queue, wherever its engine runs.
 
 Guards: a number is given once; `received` rises only over numbers whose answers have left.
 """
@@ -12,12 +12,13 @@ _UNNUMBERED = frozenset((*READS, Register, Goodbye, Purge))
 
 
 class Numbers:
-    """The client that this process is. Callers hold the host's lock."""
+    """The client that this process is, whoever hosts. Callers hold the lock of the way they send by."""
 
-    __slots__ = ("_early", "_last", "client", "received")
+    __slots__ = ("_early", "_last", "client", "received", "stored")
 
-    def __init__(self, client: int = 0) -> None:
+    def __init__(self, client: int = 0, stored: bool = True) -> None:
         self.client = client  # 0: not registered
+        self.stored = stored  # until then another engine may give the same id to somebody else
         self.received = 0
         self._last = 0
         self._early: set[int] = set()

@@ -24,6 +24,7 @@ _REMOVED_AT_ONCE = 1000  # what one request of an object store may name
 
 _stores: dict[str, ObjectStore] = {}
 _stores_lock = threading.Lock()
+_loading = threading.Lock()
 
 
 class Upload:
@@ -88,20 +89,19 @@ def _put(name: str, blob: bytes) -> None:
 
 def _create(name: str, blob: bytes | bytearray | memoryview) -> bool:
     """Write an object that is not there; one that is must be the same (a repeated upload). True if it was made."""
-    from obstore.exceptions import AlreadyExistsError, NotSupportedError
-
     store, path = _locate(name)
+    known = _obstore().exceptions
     try:
         store.put(path, bytes(blob), mode="create")
         return True
-    except AlreadyExistsError:
+    except known.AlreadyExistsError:
         if read(name) != bytes(blob):
             raise BadArgument(
                 f"objects: {name} is there already with other content; choose a prefix of its own",
                 argument="objects",
             ) from None
         return False
-    except NotSupportedError:
+    except known.NotSupportedError:
         _put(name, bytes(blob))
         return False  # it may have been there before, so it is not ours to remove
     except Exception as error:
@@ -130,18 +130,26 @@ def _locate(name: str) -> tuple[ObjectStore, str]:
     return store, path.strip("/")
 
 
-def _open(root: str, scheme: str) -> Any:
-    from obstore.store import LocalStore, MemoryStore, from_url
+def _obstore() -> Any:
+    """The library, loaded when it is first needed, by one thread: its modules import each other in a circle."""
+    with _loading:
+        import obstore.exceptions
+        import obstore.store
 
+        return obstore
+
+
+def _open(root: str, scheme: str) -> Any:
+    stores = _obstore().store
     if scheme == "memory":
         for known, store in _stores.items():
             if known.startswith("memory:"):
                 return store
-        return MemoryStore()
+        return stores.MemoryStore()
     if scheme == "file":
-        return LocalStore()
+        return stores.LocalStore()
     try:
-        return from_url(root)
+        return stores.from_url(root)
     except Exception as error:
         raise BadArgument(
             f"objects: {root} cannot be used: {str(error).splitlines()[0]}", argument="objects"

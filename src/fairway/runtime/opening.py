@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable
 from itertools import count
+from threading import get_ident
 from urllib.parse import unquote, urlsplit
 
 from fairway.errors import BadArgument, NotFound
@@ -16,8 +17,7 @@ from fairway.face import checks
 from fairway.face.queue import Queue
 from fairway.face.verbs import Verbs
 from fairway.runtime.blocking import ThreadPort
-from fairway.runtime.host import Host
-from fairway.runtime.lockfile import LockFile
+from fairway.runtime.member import Member
 from fairway.runtime.objects import ObstoreObjects, read
 from fairway.runtime.registry import registry
 from fairway.runtime.running import Running
@@ -28,30 +28,48 @@ _writers = count(secrets.randbits(42) << 20)
 
 
 def open(
-    url: str | os.PathLike[str], queue: str = "default", *, create: bool = True, forget_leases: bool = False
+    url: str | os.PathLike[str],
+    queue: str = "default",
+    *,
+    create: bool = True,
+    forget_leases: bool = False,
+    host: bool = True,
 ) -> Queue:
     """Open a queue: a path or file: URL for a SQLite file, ":memory:" for a queue that lives in this process.
 
-    `create=False` refuses a file that does not exist. `forget_leases=True` gives back every chunk that was leased
-    when the queue was last open. Opening the same file and queue again in this process shares it.
+    Many processes may open one file: one hosts the queue, the others work through it, and when it goes away another
+    takes its place. `host=False` never hosts: it raises NoHost if no other process does. `create=False` refuses a
+    file that does not exist. `forget_leases=True` gives back every chunk that was leased when the queue was last
+    open. Opening the same file and queue again in this process shares it.
     """
-    host, let_go = enter(url, queue, create=create, forget_leases=forget_leases)
-    return Queue(host.name, Verbs(ObstoreObjects(), writer, read), ThreadPort(host, let_go))
+    member, let_go = enter(url, queue, create=create, forget_leases=forget_leases, host=host)
+    again = (reopen, (member.path, member.name, host)) if isinstance(member, Member) else None
+    return Queue(
+        member.name, Verbs(ObstoreObjects(), writer, read, get_ident), ThreadPort(member, let_go), again
+    )
+
+
+def reopen(path: str, queue: str, host: bool) -> Queue:
+    """A queue that was sent to another process."""
+    return open(path, queue, create=False, host=host)
 
 
 def enter(
-    url: str | os.PathLike[str], queue: str, *, create: bool, forget_leases: bool
-) -> tuple[Host, Callable[[], None]]:
-    """The host of a queue and the function that ends its use."""
+    url: str | os.PathLike[str], queue: str, *, create: bool, forget_leases: bool, host: bool
+) -> tuple[Member | Running, Callable[[], None]]:
+    """What ports stand on, and the function that ends its use."""
     name = checks.queue_name(queue)
     checks.flag("create", create)
     checks.flag("forget_leases", forget_leases)
+    checks.flag("host", host)
     path = _path(url)
     if path is None:
-        running = Running(name, _memory_store(name), None)
-        return running.host, running.close
+        if not host:
+            raise BadArgument("host: a queue in memory is always hosted here", argument="host")
+        running = Running(name, _memory_store(name))
+        return running, running.close
     full = os.path.realpath(path)
-    return registry.enter((full, name), lambda: _start(full, name, create, forget_leases))
+    return registry.enter((full, name), host, lambda: _member(full, name, create, forget_leases))
 
 
 def writer() -> int:
@@ -80,25 +98,10 @@ def _path(url: object) -> str | None:
     return text
 
 
-def _start(path: str, name: str, create: bool, forget_leases: bool) -> Running:
+def _member(path: str, name: str, create: bool, forget_leases: bool) -> Member:
     if not create and not os.path.exists(path):
         raise NotFound(f"there is no file {path}; leave create=False out to make it")
-    store = _sqlite_store(path, name)
-    lock: LockFile | None = None
-    try:
-        lock = LockFile(f"{path}-{name}.lock")
-        return Running(name, store, lock, forget_leases)
-    except BaseException:
-        store.close()
-        if lock is not None:
-            lock.release()
-        raise
-
-
-def _sqlite_store(path: str, name: str) -> Store:
-    from fairway.store.sqlite import SqliteStore
-
-    return SqliteStore.open(path, name)
+    return Member(path, name, forget_leases)
 
 
 def _memory_store(name: str) -> Store:

@@ -1,16 +1,17 @@
-"""Calls on their way: from their sending until their answer is received.
+"""A call under way: sent, and its answer not yet with the caller.
 
-Guards: `notify` is called when the answer may leave, and not before; then `reply` or `error` says it.
+Guards: its answer leaves once; a number it has been given stays with it, whichever engine answers it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from fairway.engine.commands import Call, Command, Reserve, Wait
+from fairway.engine.commands import Call, Command, Part, Release, Reserve, Reserved, Wait
 from fairway.engine.draft import Draft
 from fairway.errors import FairwayError, OurError
 from fairway.face.reads import Read
@@ -19,7 +20,7 @@ Notify = Callable[["Pending"], None]
 
 
 class Pending:
-    """One call and what became of it. All fields are guarded by the host's lock until it has left."""
+    """One call and what became of it. All fields are guarded by the lock of whoever carries it until it has left."""
 
     __slots__ = (
         "box",
@@ -32,37 +33,54 @@ class Pending:
         "lives",
         "lost",
         "notify",
+        "remote",
         "reply",
         "until",
     )
 
-    def __init__(self, command: Command | Read, notify: Notify, box: Any = None) -> None:
+    def __init__(
+        self, command: Command | Read, notify: Notify, box: Any = None, call: Call | None = None
+    ) -> None:
         self.command = command
         self.notify = notify
         self.box = box  # what `notify` needs: a lock, a future
-        self.call: Call | None = None
+        self.call = call  # with its number, if it was given one
+        self.remote = call is not None  # another process numbers it, and sends it again if it hears nothing
         self.draft: Draft | None = None
-        self.life = 0  # of the engine that `call` was made for
+        self.life = 0  # of the engine that it was looked up for
         self.lives = 1  # how many engines it was sent to
-        self.until = 0.0  # when its wait is over, if it waits
+        self.until = 0.0  # when its wait is over, if it waits; monotonic
         self.left = False
         self.lost = False  # its caller is gone
         self.reply: Any = None
         self.error: FairwayError | None = None
 
-    def begin_again(self, now: float) -> None:
-        """Its engine is gone and it had no effect: it is as if it had just been sent, with less time to wait."""
+    def arm(self) -> None:
+        """It is sent for the first time: from now on its wait runs, whoever it is sent to next."""
+        seconds = seconds_of(self.command)
+        if seconds and not self.until:
+            self.until = time.monotonic() + seconds
+
+    def begin_again(self) -> None:
+        """Its engine is gone: it is as if it had just been sent, with less time to wait."""
         self.draft = None
         self.life = 0
-        self.lives += 1
-        left = max(0.0, self.until - now)
+        if self.call is not None:
+            self.lives += 1
+        left = max(0.0, self.until - time.monotonic())
         if self.until and isinstance(self.command, Reserve):
             self.command = msgspec.structs.replace(self.command, wait_seconds=left)
         elif self.until and isinstance(self.command, Wait):
             self.command = msgspec.structs.replace(self.command, seconds=left)
+        if self.call is None or isinstance(self.command, Read):
+            return
+        if self.call.number or self.remote:
+            self.call = msgspec.structs.replace(self.call, command=self.command)
+        else:
+            self.call = None
 
     def leave(self, reply: object, error: FairwayError | None) -> None:
-        """Let the answer go. Called under the host's lock, so `notify` must be quick."""
+        """Let the answer go. Called under the carrier's lock, so `notify` must be quick."""
         if not self.left:
             self.reply = reply
             self.error = error
@@ -70,11 +88,26 @@ class Pending:
             self.left = True  # last: interrupted before, it is done again, and a second `notify` does no harm
 
 
-def seconds_of(command: Command) -> float:
+def seconds_of(command: Command | Read) -> float:
     """How long a command may wait."""
     if isinstance(command, Reserve):
         return command.wait_seconds
     return command.seconds if isinstance(command, Wait) else 0.0
+
+
+def giving_back(reserved: Reserved) -> Pending:
+    """A call that nobody waits for: leases that reached nobody go back uncounted."""
+    spans = [(submission, start, count) for submission, start, count, _ in reserved.spans]
+    return Pending(Release([Part(reserved.epoch, reserved.count, reserved.seal, spans)]), _nobody)
+
+
+def to_give_back(command: object, reply: object) -> bool:
+    """Whether an answer that nobody receives holds leases; named ones are handed out again when asked for."""
+    return type(reply) is Reserved and bool(reply.spans) and not getattr(command, "consumer", "")
+
+
+def _nobody(pending: Pending) -> None:
+    """Nobody waits for this answer."""
 
 
 def copy_of(error: FairwayError) -> FairwayError:

@@ -1,4 +1,4 @@
-"""A running queue: host, store thread, sweeper and lock file, started and ended together.
+"""A running queue: host, store thread, sweeper, and the service to other processes, started and ended together.
 
 Guards: after `close` everything that was acknowledged is stored and nothing of the queue is held.
 """
@@ -7,29 +7,51 @@ from __future__ import annotations
 
 import os
 import weakref
+from dataclasses import dataclass
 
 from fairway.errors import QueueHeld
 from fairway.runtime.bell import Bell
 from fairway.runtime.clock import Clock
 from fairway.runtime.committer import Committer
+from fairway.runtime.executing import Shelter
 from fairway.runtime.host import Host
+from fairway.runtime.lanes import Lanes
 from fairway.runtime.loading import let_go, load
-from fairway.runtime.lockfile import LockFile
+from fairway.runtime.numbers import Numbers
+from fairway.runtime.serving import Serving
 from fairway.runtime.sweeper import Sweeper
+from fairway.runtime.transport.port import Listener
 from fairway.store.port import Store
 
-_running: weakref.WeakSet[Running] = weakref.WeakSet()
+_alone: weakref.WeakSet[Running] = weakref.WeakSet()
+
+
+@dataclass(frozen=True)
+class Seat:
+    """What a host of a file needs of the member it belongs to."""
+
+    numbers: Numbers
+    lanes: Lanes
+    shelter: Shelter
+    listener: Listener
+    generation: int
 
 
 class Running:
-    """One queue, hosted in this process."""
+    """One queue, hosted in this process. Without a seat no other process can reach it, and the store is its own."""
 
-    def __init__(self, name: str, store: Store, lock: LockFile | None, forget_leases: bool = False) -> None:
+    def __init__(
+        self, name: str, store: Store, forget_leases: bool = False, seat: Seat | None = None
+    ) -> None:
         clock, bell = Clock(), Bell()
-        self._store = store
-        self._lock = lock
-        self.orphaned = False  # it belongs to a parent of this process
+        self.store = store
+        self._seat = seat
         self.host = Host(name, store, clock, bell.ring)
+        self.way = self.host
+        self.serving: Serving | None = None
+        if seat is not None:
+            self.host.numbers, self.host.lanes, self.host.shelter = seat.numbers, seat.lanes, seat.shelter
+            self.serving = Serving(self.host, seat.listener, seat.generation)
         self._sweeper = Sweeper(self.host, store)
         # Only the first load may forget leases: those that a rebuild finds were given out by this process.
         first = [forget_leases]
@@ -40,41 +62,76 @@ class Running:
             lambda: load(name, store, clock, first.pop() if first else False, self.host.last_id),
             self._sweeper.after_commit,
         )
-        self._committer.start()
+        try:
+            if self.serving is not None:
+                self.serving.start()  # before the load: others see that it lives
+            self._committer.start()
+        except BaseException:
+            self.cut_off()
+            raise
         self._sweeper.start()
-        _running.add(self)
+        if seat is None:
+            _alone.add(self)
+
+    @property
+    def name(self) -> str:
+        return self.host.name
 
     def close(self) -> None:
         """Store what was executed, then let go of everything."""
-        if self.orphaned:
+        if self._orphaned():
             return
+        if self.serving is not None:
+            self.serving.stop(bye=True)
         self.host.say_goodbye()
         self._sweeper.stop()
         self._committer.join()
-        self._store.close()
+        if self.host.stopped is not None:
+            self.host.evacuate()
+        if self._seat is None:
+            self.store.close()
+        self._forget()
+
+    def cut_off(self) -> None:
+        """Other processes look for another host."""
+        serving, self.serving = self.serving, None
+        if serving is not None:
+            serving.stop(bye=False)
+
+    def retire(self) -> None:
+        """After the host has stopped: end its threads. The sweeper ends by itself, it may be removing objects."""
+        self._sweeper.stop(wait=False)
+        self._committer.join()
+        self._forget()
+
+    def _forget(self) -> None:
         self.host.engine = None
         let_go()
-        if self._lock is not None:
-            self._lock.release()
-        _running.discard(self)
+        _alone.discard(self)
+
+    # -- fork
+
+    def _orphaned(self) -> bool:
+        return type(self.host.stopped) is QueueHeld
 
     def forked(self) -> None:
-        """In a forked child: the threads are gone and the file belongs to the parent, so this must never be used."""
+        """In a forked child: the threads are gone and what is in memory belongs to the parent."""
         import ctypes
 
-        self.orphaned = True
         parent = os.getppid()
         self.host.orphan(
             QueueHeld(f"process {parent} opened this queue and forked this one; use it there", pid=parent)
         )
-        # Closing the store here could hang on a lock that a thread of the parent held, so it is never let go of.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._store))
+        if self.serving is not None:
+            self.serving.forked()
+        # Ending it here could hang on a lock that a thread of the parent held, so it is never let go of.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
 
 def _after_fork() -> None:
-    for running in list(_running):
+    for running in list(_alone):
         running.forked()
-    _running.clear()
+    _alone.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -82,5 +139,5 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def close_all() -> None:
     """At the end of the process: what was executed is stored."""
-    for running in list(_running):
+    for running in list(_alone):
         running.close()

@@ -44,11 +44,11 @@ class Sweeper:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread and wait for it."""
+    def stop(self, wait: bool = True) -> None:
+        """End the thread; wait for it, unless what it removes just now may take its time."""
         self._ending = True
         self._poke.set()
-        if self._thread.is_alive():
+        if wait and self._thread.is_alive():
             self._thread.join()
 
     def after_commit(self) -> None:

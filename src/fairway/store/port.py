@@ -42,6 +42,10 @@ class Store(Protocol):
         """The number of the last stored group."""
         ...
 
+    def owns(self, range_id: int) -> bool:
+        """Whether this is the stored range id, so nobody has taken over since. Any thread may ask."""
+        ...
+
     # -- read at a start
     def active(self) -> Iterator[StoredRun]:
         """All active runs in level order, without their pages."""

@@ -55,6 +55,9 @@ class MemoryStore:
     def last_number(self) -> int:
         return self._state().number
 
+    def owns(self, range_id: int) -> bool:
+        return self._state().range_id == range_id
+
     # -- read at a start
     def active(self) -> Iterator[StoredRun]:
         with self._shelf.lock:

@@ -6,6 +6,7 @@ Guards: a transaction ends committed or rolled back, and a reader never waits fo
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,8 @@ import apsw
 from fairway.errors import Closed
 from fairway.limits import BUSY_MILLISECONDS_MAX, IDLE_READERS_MAX, READER_CACHE_KIB
 from fairway.store.sqlite.translate import translate, translate_commit
+
+_REST_SECONDS = 0.001  # a read takes less
 
 
 def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
@@ -71,6 +74,7 @@ class Readers:
         self._path, self._vfs = path, vfs
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
+        self._lent = 0
         self._closed = False
 
     @contextmanager
@@ -80,12 +84,10 @@ class Readers:
             if self._closed:
                 raise Closed()
             connection = self._idle.pop() if self._idle else None
-        try:
-            connection = connection or self._open()
-        except apsw.Error as error:
-            raise translate(error) from error
+            self._lent += 1
         healthy = False
         try:
+            connection = connection or self._open()
             yield connection
             healthy = True
         except GeneratorExit:
@@ -101,8 +103,11 @@ class Readers:
         connection.pragma("query_only", True)
         return connection
 
-    def _give_back(self, connection: apsw.Connection, healthy: bool) -> None:
+    def _give_back(self, connection: apsw.Connection | None, healthy: bool) -> None:
         with self._lock:
+            self._lent -= 1
+            if connection is None:
+                return
             if healthy and not self._closed and len(self._idle) < IDLE_READERS_MAX:
                 self._idle.append(connection)
                 return
@@ -115,3 +120,23 @@ class Readers:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+    def hold_still(self, seconds: float) -> bool:
+        """Wait until nobody reads, and let nobody begin before `go_on`; False if that took too long."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self._lock.acquire()
+            if not self._lent:
+                return True
+            self._lock.release()
+            time.sleep(_REST_SECONDS)
+        return False
+
+    def go_on(self) -> None:
+        self._lock.release()
+
+    def leave_to_parent(self) -> list[apsw.Connection]:
+        """In a forked child: no more reads; gives the connections that must be closed."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        return idle

@@ -13,7 +13,13 @@ from typing import Final
 import apsw
 
 from fairway.errors import BadArgument, Closed, FairwayError, Fenced, GroupUnknown, StoreFailed
-from fairway.limits import QUEUE_NAME_BYTES_MAX, QUEUES_PER_FILE_MAX, WAL_BYTES_MAX, WRITER_CACHE_KIB
+from fairway.limits import (
+    BUSY_MILLISECONDS_MAX,
+    QUEUE_NAME_BYTES_MAX,
+    QUEUES_PER_FILE_MAX,
+    WAL_BYTES_MAX,
+    WRITER_CACHE_KIB,
+)
 from fairway.model.stored import Group, Meta
 from fairway.store.sqlite.connections import Readers, connect, rows, set_sync, transaction
 from fairway.store.sqlite.opening import open_file
@@ -102,6 +108,63 @@ class SqliteStore(Reading):
             return burnt != number
         connection.execute(_SQL["burn"], (self._queue, group.number))
         return False
+
+    # -- who owns it
+    def owns(self, range_id: int) -> bool:
+        with self._readers.borrow() as connection:
+            return rows(connection, _SQL["fence"], (self._queue,))[0][0] == range_id
+
+    def free_to_write(self, seconds: float) -> bool:
+        """Whether the file's write lock can be had within a time: one who is stopped holding it never lets go."""
+        with self._lock:
+            writer = self._ready(sync=True)
+            writer.set_busy_timeout(int(seconds * 1000))
+            try:
+                with transaction(writer):
+                    return True
+            except FairwayError as error:
+                self._let_go(error)
+                if isinstance(error.__cause__, apsw.BusyError):
+                    return False
+                raise
+            finally:
+                if self._writer is not None:
+                    self._writer.set_busy_timeout(BUSY_MILLISECONDS_MAX)
+
+    # -- fork
+    def hold_still(self, seconds: float) -> bool:
+        """Before a fork: no statement runs from here to `go_on`. False: it did not come to rest in time."""
+        taken: list[threading.Lock] = []
+        for lock in (self._lock, self._checkpoint_lock):
+            if not lock.acquire(timeout=seconds):
+                break
+            taken.append(lock)
+        else:
+            if self._readers.hold_still(seconds):
+                return True
+        for lock in taken:
+            lock.release()
+        return False
+
+    def go_on(self) -> None:
+        """In the parent, after the fork."""
+        self._readers.go_on()
+        self._checkpoint_lock.release()
+        self._lock.release()
+
+    def leave_to_parent(self) -> None:
+        """In the child, after the fork: close the connections and nothing else, for the log is the parent's.
+
+        SQLite keeps locks by file in the memory of a process. Without this a new connection here would believe in
+        locks that only the parent has, and the parent could remove a log that is being written here.
+        """
+        self._closed = True
+        for connection in (*self._readers.leave_to_parent(), self._checkpointer, self._writer):
+            if connection is not None:
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                connection.close(True)
+        self._checkpointer = self._writer = None
+        self.go_on()
 
     # -- the log
     @property

@@ -59,8 +59,7 @@ INSERT INTO metadata (queue, key, value, id) VALUES (?, ?, ?, ?);
 
 -- name: insert_end
 -- A run that ended, with the tenant it was submitted for.
-INSERT INTO ends (queue, id, tenant, state, at, failed, body)
-SELECT ?1, ?2, tenant, ?3, ?4, ?5, ?6 FROM runs WHERE id = ?2;
+INSERT INTO ends (queue, id, tenant, state, at, failed, body) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: delete_end
 -- A run is no longer ended: it lives again.

@@ -123,8 +123,8 @@ def _ends(connection: apsw.Connection, queue: int, ends: Sequence[End]) -> None:
         return
     left = _many(connection, "delete_level", [(queue, end.pass_, end.id) for end in ends])
     _expect("an ended run is not active in its place", len(ends), left)
-    values = [(queue, end.id, end.state, end.at, end.failed, end.body) for end in ends]
-    _expect("an ended run is not stored", len(ends), _many(connection, "insert_end", values))
+    values = [(queue, end.id, end.tenant, end.state, end.at, end.failed, end.body) for end in ends]
+    connection.executemany(_SQL["insert_end"], values)
 
 
 def _small(connection: apsw.Connection, queue: int, group: Group) -> None:

@@ -45,6 +45,17 @@ class FenceRules:
         assert second.active() == [1, 2]
         second.store.close()
 
+    def test_an_owner_owns_until_another_takes_over(self, make: Make, owner: Owner) -> None:
+        mine = owner.meta.range_id
+        assert owner.store.owns(mine)
+        owner.write(rows=[owner.row(1)])
+        assert owner.store.owns(mine)
+        second = Owner(make("q"))
+        assert not owner.store.owns(mine)
+        assert owner.store.owns(second.meta.range_id)
+        assert second.store.owns(second.meta.range_id)
+        second.store.close()
+
     def test_a_handle_that_never_took_over_cannot_write(self, store: Store) -> None:
         with pytest.raises(Fenced):
             store.commit(Group(1, 1, False, b""))

@@ -26,6 +26,7 @@ class Owner:
         self.store = store
         self.meta = store.take_over()
         self.number = self.meta.number
+        self._tenants: dict[int, str] = {}  # of the n-th runs
 
     def group(self, **parts: Any) -> Group:
         """The next group, not stored yet."""
@@ -47,11 +48,12 @@ class Owner:
     def row(self, n: int, pass_: int = 0, tenant: str = "", **parts: Any) -> Row:
         """A run with little in it."""
         metadata: Mapping[str, str | int] = parts.get("metadata", {})
+        self._tenants[n] = tenant
         return Row(self.id(n), pass_, tenant, 0.0, metadata, b"body %d" % n, parts.get("pages", ()))
 
     def end(self, n: int, pass_: int = 0, state: str = "completed", at: float = 1.0, failed: int = 0) -> End:
         """The end of such a run."""
-        return End(self.id(n), pass_, state, at, b"end %d" % n, failed)
+        return End(self.id(n), pass_, self._tenants.get(n, ""), state, at, b"end %d" % n, failed)
 
     def stranger(self) -> int:
         """An id of another queue."""

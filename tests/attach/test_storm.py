@@ -1,0 +1,124 @@
+"""Eight processes on one file, one of them killed every half second, hosts included: what callers were told stays true.
+
+Guards: no kill counts without a call in flight, and no call of a living process may hang.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+import fairway
+from fairway.testing.history import Begin, End, History
+from tests.attach.storm.judging import UNKNOWN, durations, judge, read_history
+from tests.attach.storm.storm import KILL_SECONDS, Storm
+from tests.attach.storm.worker import SharedLines
+from tests.kill.recorded import Recorded, ticket_of
+from tests.kill.worker import CALLS_PER_LIFE, result_of
+
+pytestmark = pytest.mark.real
+
+SHORT_SECONDS = 9.0
+LONG_SECONDS = float(os.environ.get("STORM_SECONDS", "60"))
+DRAIN_SECONDS = 60.0
+STALL_SECONDS = 12.0  # 3 s of silence and a load; the rest is for a machine that is busy with eight processes
+SEED = 4
+
+
+def drain(storm: Storm) -> list[fairway.DeadChunk]:
+    """In this process, which never had the queue: settle what is unknown, work everything off, write down the end."""
+    lines = SharedLines(storm.history, storm.offset, (storm.lives + 1) * CALLS_PER_LIFE)
+    lines.note("start", clock=time.time())
+    with fairway.open(storm.queue) as q:
+        recorded = Recorded(q, lines, storm.lives + 1)
+        lines.note("drain")
+        for one in storm.watch.unknown():
+            with suppress(fairway.FairwayError):
+                recorded.submit("drain", one.verb, one.offers, one.client, one.number)
+        give_up = time.monotonic() + DRAIN_SECONDS
+        while (stats := q.stats()).submissions_active or stats.chunks_leased:
+            assert time.monotonic() < give_up, f"not drained: {stats}"
+            leases = recorded.reserve("drain", 500, 30.0, 0.2)
+            if leases:
+                receipts = [ticket_of(lease) for lease in leases]
+                recorded.complete("drain", receipts, [result_of(one, "drain") for one in receipts])
+        lines.note("drained")
+        recorded.census("drain")
+        for one in list(q.submissions()):
+            with suppress(fairway.FairwayError):
+                recorded.show("drain", one.id)
+                recorded.results("drain", one.id)
+        dead = list(q.dead())
+    lines.close()
+    return dead
+
+
+def weather(folder: Path, seconds: float) -> None:
+    """A storm, a drain, and the verdict."""
+    storm = Storm(folder, SEED)
+    began = time.monotonic()
+    try:
+        storm.rage(seconds)
+        storm.calm(STALL_SECONDS)
+        stormed = time.monotonic()
+        changes = (record.generation if (record := storm.host()) else 0) - 1
+        dead = drain(storm)
+    finally:
+        storm.end()
+    drained = time.monotonic()
+    storm.watch.catch_up()
+    history = read_history(storm.history)
+    violations, witnesses = judge(history, storm)
+    took = durations(storm.history, storm)
+    calm = next(one for one in took if not one.beside_a_stop)
+    print(
+        f"{storm.watch.calls} operations, {storm.in_flight} kills with a call in flight of {storm.kills}, "
+        f"{storm.host_kills} of hosts, {len(storm.stops)} hosts stopped, {changes} changes of the host"
+    )
+    print(
+        f"longest stall: {took[0].seconds:.2f} s ({took[0].what}), "
+        f"where no host was stopped {calm.seconds:.2f} s ({calm.what}); in flight when killed {storm.ops}"
+    )
+    print(
+        f"storm {stormed - began:.0f} s, drain {drained - stormed:.0f} s, checking {time.monotonic() - drained:.0f} s, "
+        f"{witnesses} witnesses"
+    )
+    print(dict(sorted(storm.watch.told.items())))
+    assert not violations, "\n".join(
+        [f"{len(violations)} violations", *(violation.story(history) for violation in violations[:10])]
+    )
+    assert took[0].seconds < STALL_SECONDS, took[:10]
+    assert_it_was_a_storm(storm, history, seconds, changes)
+    shown = {r.args["sub"]: r.ok for r in history.of("show") if r.who == "drain"}
+    assert shown.keys() >= {id for r in history.of("submit") if r.answered for id in r.ok["ids"]}
+    letters = {(one.submission, one.index) for one in dead}
+    assert len(letters) == len(dead) == sum(one["failed"] for one in shown.values())
+    assert apsw.Connection(str(storm.queue)).pragma("integrity_check") == "ok"
+
+
+def assert_it_was_a_storm(storm: Storm, history: History, seconds: float, changes: int) -> None:
+    """The history holds what it was made for; otherwise the checker had nothing to find."""
+    told = storm.watch.told
+    errors = {name.removeprefix("error ") for name in told if name.startswith("error")}
+    assert errors <= {*UNKNOWN, "store_failed"}, "no other error may reach a caller"
+    assert storm.in_flight >= seconds / KILL_SECONDS / 2, "few kills had a call in flight"
+    assert storm.host_kills >= seconds / 10 and changes >= storm.host_kills, "few hosts were killed"
+    assert storm.stops and any(stop.replaced for stop in storm.stops), "no stopped host was replaced"
+    assert told["submits tried again"] and told["second and later attempts"] and told["complete done"]
+    ends = sum(isinstance(line, End) for line in history.lines)
+    begins = sum(isinstance(line, Begin) for line in history.lines)
+    assert begins - ends >= storm.in_flight
+
+
+def test_nothing_acknowledged_is_lost_when_processes_and_hosts_are_killed(tmp_path: Path) -> None:
+    weather(tmp_path, SHORT_SECONDS)
+
+
+@pytest.mark.proof
+def test_nothing_acknowledged_is_lost_in_a_minute_of_kills(tmp_path: Path) -> None:
+    weather(tmp_path, LONG_SECONDS)
