@@ -46,7 +46,18 @@ from fairway.model.config import QueueConfig
 from fairway.model.event import Event
 from fairway.model.lease import Lease
 from fairway.model.submission import DeadChunk, Submission
-from fairway.strategy.terms import Fair, NewestFirst, OldestFirst, Random, Strategy
+from fairway.strategy.terms import (
+    CustomPriority,
+    Fair,
+    MaxSimultaneous,
+    NewestFirst,
+    OldestFirst,
+    OrElse,
+    PreferDistinct,
+    Random,
+    SelectOnly,
+    Strategy,
+)
 
 if _TYPE_CHECKING:
     from fairway import aio
@@ -71,11 +82,16 @@ __all__ = [  # noqa: RUF022 - grouped
     "TenantView",
     "ConsumerView",
     # strategies
+    "Strategy",
     "Fair",
     "Random",
-    "Strategy",
     "OldestFirst",
     "NewestFirst",
+    "CustomPriority",
+    "SelectOnly",
+    "PreferDistinct",
+    "MaxSimultaneous",
+    "OrElse",
     # errors: the root, the caller's mistakes, states that changed, our failures
     "errors",
     "FairwayError",

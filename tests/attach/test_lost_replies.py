@@ -6,9 +6,8 @@ answer; what comes then is the member's own doing.
 
 from __future__ import annotations
 
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,120 +15,14 @@ from typing import Any
 import pytest
 
 import fairway
-from fairway.engine.commands import (
-    Call,
-    Cancel,
-    Complete,
-    Fail,
-    Release,
-    Renew,
-    Reserve,
-    SetWeight,
-    Submit,
-)
+from fairway.engine.commands import Call, Register, Reserve, Stats
 from fairway.runtime import wire
-from fairway.runtime.transport import unix
 from tests.attach.member_script import Child
-from tests.attach.talking import Talk
+from tests.attach.storm.cutting import POINTS, SLOW_SECONDS, Line
+from tests.attach.storm.verbs import COMMANDS, VERBS, Verb
+from tests.attach.talking import Talk, until
 
 pytestmark = pytest.mark.real
-
-HEAD_BYTES = 4  # the length before a frame
-SLOW_SECONDS = 0.15  # of a commit that is under way when the connection goes
-
-# What has passed when the connection goes: how much of the request, or all of it and how much of the answer.
-POINTS = {
-    "nothing was sent": ("request", 0.0),
-    "half of the request was sent": ("request", 0.5),
-    "the request was sent": ("request", 1.0),
-    "the request was carried out and is being stored": ("storing", 1.0),
-    "the answer was sent": ("answer", 0.0),
-    "half of the answer was read": ("answer", 0.5),
-    "all but a byte of the answer was read": ("answer", 0.999999),
-    "the answer was read": ("answer", 1.0),
-}
-
-
-class CutSocket(socket.socket):
-    """A socket that passes as many bytes as it is told, then ends for both sides."""
-
-    where: str = ""  # what it cuts: nothing, the next request, the next answer; or that it has ended
-    part: float = 0.0
-    cuts: int = 0
-    line: Line
-
-    def send(self, data: Any, *flags: Any) -> int:
-        data = bytes(data)
-        self.line.asked.append(data)
-        if self.where not in ("request", "storing"):
-            return super().send(data)
-        storing, self.where = self.where == "storing", "ended"  # first: an answer may be quick
-        whole = int(len(data) * self.part)
-        assert super().send(data[:whole]) == whole
-        if storing:
-            time.sleep(SLOW_SECONDS / 2)
-        self.break_off()
-        return len(data)
-
-    def recv(self, most: int, *flags: Any) -> bytes:
-        data = super().recv(most)
-        if self.where != "answer":
-            return b"" if self.where == "ended" else data
-        passed, at = b"", 0
-        while at < len(data):
-            end = at + HEAD_BYTES + int.from_bytes(data[at : at + HEAD_BYTES], "little")
-            if isinstance(wire.at_attached(data[at + HEAD_BYTES : end]), wire.Answer):
-                passed = data[: at + int((end - at) * self.part)]
-                self.break_off()
-                return passed
-            at = end
-        return data
-
-    def break_off(self) -> None:
-        self.where = "ended"
-        self.cuts += 1
-        self.line.at_cut()
-        self.shutdown(socket.SHUT_RDWR)
-
-
-class Line:
-    """All connections that this process makes, and what is done between one that is cut and the next."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.made: list[CutSocket] = []
-        self.asked: list[bytes] = []
-        self.at_cut: Callable[[], object] = lambda: None
-        self.between: Callable[[], object] = lambda: None
-        self._connect = unix.connect
-        monkeypatch.setattr(unix, "connect", self.connect)
-
-    def connect(self, path: str, timeout: float) -> unix.UnixConnection:
-        if self.made and self.made[-1].cuts:
-            self.between()
-        connection = self._connect(path, timeout)
-        mine = CutSocket(fileno=connection._socket.detach())
-        mine.setblocking(False)
-        mine.line = self
-        connection._socket = mine
-        self.made.append(mine)
-        return connection
-
-    def cut(self, where: str, part: float) -> None:
-        self.made[-1].part = part
-        self.made[-1].where = where
-
-    def calls(self) -> list[Call]:
-        """Every call that was sent, as often as it was."""
-        found: list[Call] = []
-        for data in self.asked:
-            at = 0
-            while at < len(data):
-                end = at + HEAD_BYTES + int.from_bytes(data[at : at + HEAD_BYTES], "little")
-                message = wire.at_host(data[at + HEAD_BYTES : end])
-                if isinstance(message, wire.Ask):
-                    found.append(message.call)
-                at = end
-        return found
 
 
 class Desk:
@@ -157,186 +50,6 @@ class Desk:
     def close(self) -> None:
         self.q.close()
         self.host.do("q.close()")
-
-
-# -- the calls, each with what must be true afterwards
-
-
-class Verb:
-    """One call: what stands before it, the call, and what exactly one effect of it looks like."""
-
-    name = ""
-
-    def before(self, q: fairway.Queue) -> Any:
-        return None
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        raise AssertionError(self.name)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        raise AssertionError(self.name)
-
-
-class Submits(Verb):
-    name = "submit"
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return [q.submit([b"a", b"b"], tenant="t").id]
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert [one.id for one in q.submissions()] == answer
-        assert q.stats().chunks_waiting == 2
-
-
-class PutsMany(Verb):
-    name = "put_many"
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return sorted(one.id for one in q.put_many([b"a", b"b", b"c"]))
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert len(answer) == 3
-        assert sorted(one.id for one in q.submissions()) == answer
-
-
-class Reserves(Verb):
-    name = "reserve"
-    seconds = 0.0
-
-    def before(self, q: fairway.Queue) -> Any:
-        return q.submit([b"a", b"b", b"c"]).id
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return q.reserve(2, wait_seconds=self.seconds, lease_seconds=600)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        stats = q.stats()
-        assert (stats.chunks_leased, stats.chunks_waiting, stats.reservations) == (2, 1, 1)
-        assert [(one.index, one.payload, one.attempt) for one in answer] == [(0, b"a", 1), (1, b"b", 1)]
-        assert q.complete(answer) == ["done", "done"]
-
-
-class ReservesAtOnce(Reserves):
-    name = "reserve, would wait"
-    seconds = 30.0
-
-
-class Waits(Verb):
-    """Its work comes when the connection has long been cut."""
-
-    name = "reserve, waits"
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        host.begin("[time.sleep(0.2), q.submit([b'late'])] and None")
-        return q.reserve(2, wait_seconds=30.0, lease_seconds=600)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        stats = q.stats()
-        assert (stats.chunks_leased, stats.waiters, stats.reservations) == (1, 0, 1)
-        assert [(one.payload, one.attempt) for one in answer] == [(b"late", 1)]
-        assert q.complete(answer) == ["done"]
-
-
-class Leased(Verb):
-    """A call about a lease."""
-
-    def before(self, q: fairway.Queue) -> Any:
-        q.submit([b"a"], attempts_max=2, policy="dead_letter")
-        return q.reserve(lease_seconds=50)[0]
-
-
-class Completes(Leased):
-    name = "complete"
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return q.complete(given, result=b"the result")
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert answer == "done", "not `already`: its caller is told of the one effect"
-        assert q.submission(given.submission).state == "completed"
-        assert [one.data for one in q.results(given.submission)] == [b"the result"]
-
-
-class Fails(Leased):
-    name = "fail"
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return q.fail(given, "oops", delay_seconds=0.0)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert answer == "retrying"
-        (again,) = q.reserve(wait_seconds=10)
-        assert (again.index, again.attempt) == (0, 2)
-        assert q.fail(again, "oops") == "dead"
-
-
-class Releases(Leased):
-    name = "release"
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return q.release(given)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert answer == "released"
-        (again,) = q.reserve()
-        assert (again.index, again.attempt) == (0, 1)
-
-
-class Renews(Leased):
-    name = "renew"
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return q.renew(given, 500)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert 400 < answer.deadline - given.deadline < 500
-        assert q.complete(answer) == "done"
-
-
-class Cancels(Verb):
-    name = "cancel"
-
-    def before(self, q: fairway.Queue) -> Any:
-        return q.submit([b"a"]).id
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return q.cancel(given)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert (answer.id, answer.state) == (given, "cancelled")
-        assert q.stats().submissions_active == 0
-
-
-class SetsWeight(Verb):
-    name = "set_weight"
-
-    def before(self, q: fairway.Queue) -> Any:
-        return q.submit([b"a"], tenant="t").id
-
-    def call(self, q: fairway.Queue, given: Any, host: Child) -> Any:
-        return q.set_weight("t", 3)
-
-    def check(self, q: fairway.Queue, given: Any, answer: Any) -> None:
-        assert answer is None
-
-
-VERBS = {
-    kind.name: kind()
-    for kind in (
-        *(Submits, PutsMany, Reserves, ReservesAtOnce, Waits),
-        *(Completes, Fails, Releases, Renews, Cancels, SetsWeight),
-    )
-}
-COMMANDS: dict[str, type[Any]] = {
-    **dict.fromkeys(("submit", "put_many"), Submit),
-    **dict.fromkeys(("reserve", "reserve, would wait", "reserve, waits"), Reserve),
-    "complete": Complete,
-    "fail": Fail,
-    "release": Release,
-    "renew": Renew,
-    "cancel": Cancel,
-    "set_weight": SetWeight,
-}
 
 
 _names = count(1)
@@ -413,6 +126,42 @@ def test_one_effect_when_the_host_dies_with_the_answer(
         assert way(desk.q) == "Host"
         assert line.made[0].cuts == 1
         desk.q.close()
+
+
+@pytest.mark.parametrize("waited", [True, False], ids=["work comes later", "work is there"])
+def test_a_wait_that_is_asked_again_while_the_host_loads_keeps_its_leases(
+    memory_desk: Any, waited: bool
+) -> None:
+    host, q = memory_desk.host, memory_desk.q
+    old, new = Talk(memory_desk.path), Talk(memory_desk.path)
+    try:
+        client = old.call(Register())
+        if not waited:
+            q.put(b"x")
+        with host.lock:
+            host.engine = None  # as if it had just taken over
+            ring, host.ring = host.ring, lambda: None
+        old.ask(Reserve(5, wait_seconds=60.0), client, 1)
+        until(lambda: host.later)
+        old.close()
+        until(lambda: len(memory_desk.serving._peers) == 1)
+        tag = new.ask(Reserve(5, wait_seconds=60.0), client, 1)
+        until(lambda: any(pending.box[0].connection.fileno() >= 0 for pending in list(host.later)))
+        with host.lock:
+            host.ring = ring
+            host.ring()
+        if waited:
+            until(lambda: q.stats().waiters == 1)
+            q.put(b"x")
+        reply = wire.reply_to(Reserve(), new.hear().reply)
+        new.say(wire.Got(tag))
+        assert len(reply.spans) == 1
+        for _ in range(3):  # whatever is done for the one that is gone is done by then
+            assert new.call(Stats()).chunks_leased == 1
+            time.sleep(0.02)
+    finally:
+        old.close()
+        new.close()
 
 
 # -- after its outcome was trimmed

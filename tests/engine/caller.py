@@ -49,7 +49,20 @@ T = TypeVar("T")
 Choose = Callable[[int], int]
 """Choose(n) gives a number from 0 to n - 1."""
 
-STRATEGIES = ["", "Fair", "OldestFirst", "NewestFirst", "Random"]
+STRATEGIES = [
+    "",
+    "Fair",
+    "OldestFirst",
+    "NewestFirst",
+    "Random",
+    "CustomPriority",
+    'SelectOnly("lane", "fast", Fair)',
+    'MaxSimultaneous("tenant", 2, Fair)',
+    'MaxSimultaneous("lane", "50%", MaxSimultaneous("tenant", 3, OldestFirst))',
+    'PreferDistinct("lane", 1, Random)',
+    'OrElse(SelectOnly("lane", 7, Random), PreferDistinct("tenant", 1, MaxSimultaneous("lane", 2, CustomPriority)))',
+]
+LANES: list[dict[str, str | int]] = [{}, {"lane": "fast"}, {"lane": "slow"}, {"lane": 7}]
 SECONDS = [5.0, 60.0, 400.0]
 
 
@@ -145,6 +158,8 @@ class Caller:
         told: dict[str, Any] = {
             "policy": self.one(["fail_fast", "dead_letter"]),
             "attempts_max": self.one([0, 1, 2]),
+            "priority": self.one([0, 0, 5]),
+            "metadata": self.one(LANES),
         }
         if self.choose(4) == 0:
             told |= {"key": self.one(["k", "l"]), "fingerprint": self.one([b"1", b"1", b"2"])}

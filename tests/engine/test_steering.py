@@ -127,3 +127,21 @@ def test_explain_says_why_others_wait() -> None:
     desk.pause(tenant="held")
     told = desk.call(Explain())
     assert "tenant 'next'" in told and "not before 60 s from now" in told and "its tenant is paused" in told
+
+
+def test_explain_tells_of_every_block() -> None:
+    desk = Desk()
+    fast = desk.submit("acme", 3, metadata={"mode": "preview"})
+    slow = desk.submit("zenith", 2)
+    strategy = 'OrElse(SelectOnly("mode", "preview", OldestFirst), MaxSimultaneous("tenant", 1, Fair))'
+
+    def told() -> str:
+        return desk.call(Explain(strategy, 4))
+
+    before = told()
+    assert f"1. to 3. tenant 'acme', submission {fast}, by step 1 of 2" in before
+    assert f"4. tenant 'zenith', submission {slow}, by step 2 of 2" in before
+    assert [id for id, _ in chunks(desk.reserve(4, strategy))] == [fast] * 3 + [slow], "it says what comes"
+    after = told()
+    assert "nothing can be handed out by it now" in after
+    assert "limit tenant=zenith: 1 of 1 in flight" in after

@@ -6,6 +6,7 @@ Everything here is O(everything) and looks at each chunk on its own: slow, and p
 from __future__ import annotations
 
 import math
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 
@@ -18,7 +19,7 @@ from fairway.engine.run import Run
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
 from fairway.fair.weights import W_DEFAULT, U
 from fairway.model.stored import Kind
-from fairway.strategy.orders.fair import FairOrder
+from fairway.strategy.candidate import selects, value_of
 
 LOOKED_AT_MAX = 3000  # chunks of a run that are looked at one by one
 
@@ -188,23 +189,28 @@ def _check_waits(state: State) -> None:
         assert who.drafts and not any(draft.answered for draft in who.drafts) and id(who) in timed
     for id_ in state.watchers:
         assert state.runs[id_].state == "active"
-    if waiters and not state.paused:
-        assert not any(run.eligible for run in state.runs.values()), "somebody waits though there is work"
+    for text in () if state.paused else state.waiters:
+        plan = state.plans.get(text)
+        assert plan.pinned >= len(state.waiters[text])
+        assert not plan.next_up(1, state.reservers.count(state.now)), "somebody waits though there is work"
     pending = {(id, number) for id, client in state.clients.items() for number in client.pending}
     assert pending == {(waiter.client, waiter.number) for waiter in waiters if waiter.number}
 
 
 def _check_orders(state: State) -> None:
-    eligible = {run.id: run for run in state.runs.values() if run.eligible}
-    for order in state.plans._orders.values():
-        if isinstance(order, FairOrder):
-            known = order._runs
-        elif hasattr(order, "_runs"):
-            known = {abs(key): run for key, run in order._runs.items()}
-        else:
-            known = {id: order._buckets[b][i] for id, (b, i) in order._place.items()}
-        for id, run in eligible.items():
-            assert known.get(id) is run, f"an order does not know run {id}"
+    eligible = [run for run in state.runs.values() if run.eligible]
+    for tier, order in state.plans._orders.items():
+        known = {run.id: run for run in order.runs()}
+        for run in eligible:
+            if selects(tier.selection, run):
+                assert known.get(run.id) is run, f"an order does not know run {run.id}"
+    for key, counts in state.plans.in_flight.counts.items():
+        out: Counter[str | int] = Counter()
+        for run in state.runs.values():
+            value = value_of(run, key)
+            if value is not None:
+                out[value] += len(run.out)
+        assert +Counter(counts) == +out, f"what is in flight by {key}"
 
 
 # -- two engines compared

@@ -33,8 +33,14 @@ class Row(Candidate, eq=False):
     level: Level = (0, 0)
 
     @classmethod
-    def new(cls, id: int, tenant: str, total: int) -> Row:
-        return cls(id, tenant, 0, {}, total, False, total)
+    def new(
+        cls, id: int, tenant: str, total: int, metadata: dict[str, str | int] | None = None, priority: int = 0
+    ) -> Row:
+        return cls(id, tenant, priority, metadata or {}, total, False, total)
+
+    @property
+    def waiting(self) -> int:
+        return 0 if self.cancelled else self.ready
 
 
 class Desk:
@@ -57,7 +63,11 @@ class Desk:
     def _open(self, tables: Tables) -> None:
         self.tables = tables
         self.turns = tables.plain
-        self.plans: Plans[Row] = Plans(tables, self.dice, lambda: self.rows.values())
+        self.woken = False
+        self.plans: Plans[Row] = Plans(tables, self.dice, lambda: self.rows.values(), self.leases)
+
+    def leases(self) -> list[tuple[Row, int]]:
+        return [(row, len(row.out)) for row in self.rows.values()]
 
     def restart(self) -> None:
         """Everything in memory is gone; what was stored comes back."""
@@ -78,9 +88,14 @@ class Desk:
 
     # -- what happens
 
-    def submit(self, tenant: str, n: int = 1) -> int:
+    def submit(
+        self, tenant: str, n: int = 1, metadata: dict[str, str | int] | None = None, priority: int = 0
+    ) -> int:
         id, self.next_id = self.next_id, self.next_id + 1
-        row = self.rows[id] = Row.new(id, tenant, n)
+        row = Row.new(id, tenant, n, metadata, priority)
+        if self.plans.laned:
+            self.plans.enters(row, n)
+        self.rows[id] = row
         if not n:
             return id
         had = self.waiting[tenant] > 0
@@ -102,6 +117,7 @@ class Desk:
         )
         if row.eligible:
             self.plans.add(row)
+            self.woken = True
 
     def grab(self, row: Row, n: int, shuffled: bool) -> None:
         assert row.eligible and 0 < n <= row.ready
@@ -114,19 +130,23 @@ class Desk:
             self.got.append((row.id, index))
         self.shuffled.append(shuffled)
         row.ready -= n
+        if self.plans.limited:
+            self.plans.leased(row, n)
+        if self.plans.laned:
+            self.plans.waits(row, -n)
         self.waiting[row.tenant] -= n
         if not row.ready:
             row.eligible = False
 
-    def take(self, k: int, strategy: str = "Fair") -> list[Chunk]:
+    def take(self, k: int, strategy: str = "Fair", consumers: int = 1) -> list[Chunk]:
         self.got = []
-        n = self.plans.get(strategy).take(k, self.grab)
+        n = self.plans.get(strategy).take(k, self.grab, consumers)
         assert n == len(self.got)
         return self.got
 
     def complete(self, id: int, index: int) -> None:
         row = self.rows[id]
-        row.out.remove(index)
+        self._returned(row, index)
         row.done += 1
         if not row.cancelled and row.done == row.total:
             self.acked.finished(row.level)
@@ -135,19 +155,28 @@ class Desk:
 
     def give_back(self, id: int, index: int) -> None:
         row = self.rows[id]
-        row.out.remove(index)
+        self._returned(row, index)
         if row.cancelled:
             self._less(row.tenant, 1)
             return
         heappush(row.back, index)
         row.ready += 1
+        if self.plans.laned:
+            self.plans.waits(row, 1)
         self.waiting[row.tenant] += 1
         self.judge(row)
+
+    def _returned(self, row: Row, index: int) -> None:
+        row.out.remove(index)
+        if self.plans.limited and self.plans.freed(row, 1):
+            self.woken = True
 
     def cancel(self, id: int) -> None:
         row = self.rows[id]
         if row.cancelled or row.done == row.total:
             return
+        if self.plans.laned:
+            self.plans.waits(row, -row.ready)
         row.cancelled, row.eligible = True, False
         self.acked.finished(row.level)
         self.waiting[row.tenant] -= row.ready

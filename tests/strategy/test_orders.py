@@ -13,11 +13,22 @@ from fairway.strategy.order import SWEEP_RUNS_MIN
 from fairway.strategy.plan import Plans
 from tests.strategy.desk import Desk
 
-EVERY = ["Fair", "Random", "OldestFirst", "NewestFirst"]
+EVERY = [
+    *("Fair", "Random", "OldestFirst", "NewestFirst", "CustomPriority"),
+    *(
+        f'MaxSimultaneous("{key}", 5, {base})'
+        for key, bases in (
+            ("tenant", ["Fair", "Random", "CustomPriority"]),
+            ("region", ["Fair", "OldestFirst"]),
+        )
+        for base in bases
+    ),
+    'SelectOnly("region", 1, PreferDistinct("tenant", 2, NewestFirst))',
+]
 
 
 def candidate(id: int, tenant: str = "a", ready: int = 1) -> Candidate:
-    run = Candidate(id, tenant, 0, {}, 0, False)
+    run = Candidate(id, tenant, id % 3, {"region": 1}, 0, False)
     run.ready, run.eligible = ready, ready > 0
     return run
 
@@ -29,7 +40,7 @@ def grab(run: Candidate, n: int, shuffled: bool) -> None:
 
 
 def plans(*runs: Candidate, plans_max: int = limits.PLANS_MAX) -> Plans[Candidate]:
-    return Plans(Tables({}), Dice(3), lambda: runs, plans_max)
+    return Plans(Tables({}), Dice(3), lambda: runs, plans_max=plans_max)
 
 
 # -- every order
@@ -249,14 +260,14 @@ def test_v_is_lowered_by_itself_when_it_passes_its_bound() -> None:
 # -- plans
 
 
-def test_an_order_is_made_once_and_shared_by_every_spelling() -> None:
+def test_a_plan_is_made_once_and_shared_by_every_spelling() -> None:
     live = plans(candidate(1))
     assert live.get("Fair") is live.get(" Fair ( ) ") is live.get("Fair()")
     assert live.get("OldestFirst") is not live.get("NewestFirst")
     assert live.live() == 3
 
 
-def test_the_order_used_longest_ago_is_dropped_and_filled_again_when_asked() -> None:
+def test_the_plan_used_longest_ago_is_dropped_and_filled_again_when_asked() -> None:
     live = plans(candidate(1, ready=5), plans_max=2)
     fair, oldest = live.get("Fair"), live.get("OldestFirst")
     assert live.get("Fair") is fair

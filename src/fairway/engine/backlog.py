@@ -18,9 +18,9 @@ def admit(state: State, run: Run) -> None:
     tenant, id = run.owner, run.id
     state.runs[id] = run
     tenant.runs[id] = None
-    tenant.waiting += run.ready
-    if run.tried:
-        tenant.waiting += run.backing_off
+    tenant.waiting += run.waiting
+    if state.plans.laned:
+        state.plans.enters(run, run.waiting)
     described = run.described
     if described.not_before > state.now:
         run.due = described.not_before
@@ -42,9 +42,15 @@ def refresh(state: State, run: Run) -> None:
 
 def back(state: State, run: Run, index: int) -> None:
     """A leased chunk waits again."""
-    tenant = run.owner
-    tenant.waiting += 1
+    waits(state, run, 1)
     run.give_back(index)
+
+
+def waits(state: State, run: Run, n: int) -> None:
+    """n chunks more of the run wait; fewer, if it is negative."""
+    run.owner.waiting += n
+    if state.plans.laned:
+        state.plans.waits(run, n)
 
 
 def appear(state: State, tenant: str) -> None:

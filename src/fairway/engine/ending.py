@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fairway import limits
 from fairway.engine.answering import answer
-from fairway.engine.backlog import settle_tenant
+from fairway.engine.backlog import settle_tenant, waits
 from fairway.engine.lifecycle import submission_after
 from fairway.engine.progress import encode_end, encode_page
 from fairway.engine.run import DeadMark, Run
@@ -23,12 +23,12 @@ _TOLD = {"completed": What.ENDED_COMPLETED, "failed": What.ENDED_FAILED, "cancel
 
 def end(state: State, run: Run, event: str) -> None:
     """End a run that is active."""
+    if run.waiting:
+        waits(state, run, -run.waiting)
     run.state = submission_after("" if event == "submit of no chunks" else run.state, event)
     run.ended = state.now
     run.eligible = False
-    tenant = run.owner
-    tenant.waiting -= run.ready + run.backing_off if run.tried else run.ready
-    del tenant.runs[run.id]
+    del run.owner.runs[run.id]
     state.acked.finished((run.pass_, run.id))
     filling = state.filling
     filling.sync = True

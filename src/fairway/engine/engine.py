@@ -212,7 +212,8 @@ class Engine:
     def _reserve(self, call: Call, command: Reserve, draft: Draft, found: Found) -> None:
         state = self.state
         check(command)
-        state.reservers.seen(who_reserves(command, call.client), state.now)
+        if state.reservers.seen(who_reserves(command, call.client), state.now) and state.waiters:
+            state.woken = True  # a limit that is a share of the consumers may have grown
         reply = None
         if command.consumer:
             reply = named.reserve_named(state, command)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairway import limits
-from fairway.engine.backlog import touch
+from fairway.engine.backlog import touch, waits
 from fairway.engine.commands import Complete, Outcome, Part, Span
 from fairway.engine.commands import Settled as SettledReply
 from fairway.engine.ending import end_if_finished
 from fairway.engine.holds import Hold
-from fairway.engine.leases import Spans, genuine, left_behind, settle
+from fairway.engine.leases import Spans, freed, genuine, left_behind, settle
 from fairway.engine.lookups import Found
 from fairway.engine.records import Completed
 from fairway.engine.run import Run
@@ -99,7 +99,7 @@ def _complete_part(
     found: Found,
 ) -> None:
     accepting = _Accepting()
-    runs, touched = state.runs, accepting.runs
+    runs, touched, limited = state.runs, accepting.runs, state.plans.limited
     done = 0
     for id, start, many in part.spans:
         run = runs.get(id)
@@ -113,6 +113,8 @@ def _complete_part(
             done += taken
             state.leased -= taken
             touched[id] = run
+            if limited:
+                freed(state, run, taken)
         if taken < many:
             tally.add("done", done)
             done = 0
@@ -169,6 +171,8 @@ def _each_chunk(
             hold.left -= 1
             run.owner.leased -= 1
             state.leased -= 1
+            if state.plans.limited:
+                freed(state, run, 1)
             accepting.holds[hold.part] = hold
             if tried and tried.pop(index, None) is not None:
                 touch(state, run)
@@ -195,7 +199,7 @@ def _late(state: State, run: Run, index: int, hold: Hold | None, epoch: int, cou
         and index in run.returned
     ):
         run.withdraw(index)  # it expired, and nobody took it since
-        run.owner.waiting -= 1
+        waits(state, run, -1)
         if not run.ready:
             run.eligible = False
         del run.tried[index]

@@ -16,8 +16,10 @@ class Hold:
     __slots__ = (
         "as_of",
         "client",
+        "closed",
         "consumer",
         "count",
+        "cuts",
         "deadline",
         "epoch",
         "left",
@@ -39,8 +41,16 @@ class Hold:
         self.client = 0
         self.consumer = ""
         self.seq = 0
-        self.shuffled = False  # chosen in the order of the permutation
+        self.shuffled = False  # the last chunk was chosen in the order of the permutation
+        self.cuts: list[int] = []  # the spans at which that changed; before the first of them it was not
+        self.closed = 0  # spans before this one take no more chunks
         self.as_of = 0  # 0: no HOLD object of it is in the store
+
+    def turn(self, shuffled: bool) -> None:
+        """From here on chunks are chosen in the other order: another tier hands out."""
+        self.shuffled = shuffled
+        self.closed = len(self.spans)
+        self.cuts.append(self.closed)
 
 
 def seal_of(secret: bytes, epoch: int, count: int) -> int:

@@ -46,8 +46,16 @@ def drop_out(state: State, run: Run, index: int) -> Hold:
     hold.left -= 1
     run.owner.leased -= 1
     state.leased -= 1
+    if state.plans.limited:
+        freed(state, run, 1)
     left_behind(state, hold)
     return hold
+
+
+def freed(state: State, run: Run, n: int) -> None:
+    """Chunks are no longer in flight; a limit that opens wakes those who wait."""
+    if state.plans.freed(run, n):
+        state.woken = True
 
 
 def left_behind(state: State, hold: Hold) -> None:

@@ -75,7 +75,9 @@ def _empty(meta: Meta, start: Start) -> State:
     weight: dict[str, int] = {}
     tables = Tables(weight, Turns.restore(weight, body.v, ()))
     runs: dict[int, Run] = {}
-    plans: Plans[Run] = Plans(tables, dice, runs.values)
+    plans: Plans[Run] = Plans(
+        tables, dice, runs.values, lambda: ((run, len(run.out)) for run in runs.values() if run.out)
+    )
     epoch = (meta.range_id << 32 | start.epoch_bits & 0xFFFFFFFF) & 0xFFFFFFFFFFFFFFFF
     state = State(start.queue, meta.queue_number, epoch, body, tables, plans)
     state.runs = runs

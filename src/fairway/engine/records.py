@@ -22,7 +22,7 @@ class Leased(_Record, tag=1):
     deadline: float
     seconds: float
     spans: list[LeasedSpan]
-    shuffled: bool = False
+    cuts: list[int] = []  # the spans at which index order turned into the permutation's, or back
     consumer: str = ""
     seq: int = 0
 

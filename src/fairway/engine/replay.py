@@ -100,10 +100,12 @@ class Replay:
 
     def _leased(self, number: int, record: Leased) -> None:
         self._hold(number, record, 0)
-        for id, start, count, _ in record.spans:
+        shuffled = False
+        for at, (id, start, count, _) in enumerate(record.spans):
+            shuffled ^= at in record.cuts
             run = self.older(number, id)
             if run is not None:
-                run.retake(start, count, record.shuffled)
+                run.retake(start, count, shuffled)
 
     def _renewed(self, number: int, record: Renewed) -> None:
         self._hold(number, record, record.part)

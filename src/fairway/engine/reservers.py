@@ -20,11 +20,13 @@ class Reservers:
         self._seen: OrderedDict[Hashable, float] = OrderedDict()  # the longest unseen first
         self._waiting: Counter[Hashable] = Counter()
 
-    def seen(self, who: Hashable, now: float) -> None:
-        """A reserve came, or a waiting one was answered."""
+    def seen(self, who: Hashable, now: float) -> bool:
+        """A reserve came, or a waiting one was answered; says whether there is one consumer more."""
+        new = who not in self._seen and who not in self._waiting
         self._seen[who] = now
         self._seen.move_to_end(who)
         self._forget(now)
+        return new
 
     def waits(self, who: Hashable) -> None:
         """A reserve of this one waits from now on."""

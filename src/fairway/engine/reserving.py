@@ -45,7 +45,8 @@ def check(command: Reserve) -> None:
 
 def pick(state: State, command: Reserve) -> Hold | None:
     """Lease up to command.max chunks, or None if nothing can be handed out now."""
-    order = state.plans.get(strategy_of(state, command))
+    plans = state.plans
+    plan = plans.get(strategy_of(state, command))
     if state.paused:
         return None
     seconds = command.lease_seconds or state.config.lease_seconds
@@ -54,15 +55,21 @@ def pick(state: State, command: Reserve) -> Hold | None:
     hold = Hold(state.epoch, state.next_count, 0, state.now + seconds, seconds)
 
     def grab(run: Run, n: int, shuffled: bool) -> None:
-        run.take(n, hold, shuffled)
-        hold.shuffled = shuffled
+        if shuffled is not hold.shuffled:
+            hold.turn(shuffled)
+        run.take(n, hold)
         if not run.ready:
             run.eligible = False
         owner = run.owner
         owner.waiting -= n
         owner.leased += n
+        if limited:
+            plans.leased(run, n)
+        if laned:
+            plans.waits(run, -n)
 
-    order.take(command.max, grab)
+    limited, laned = plans.limited, plans.laned
+    plan.take(command.max, grab, state.reservers.count(state.now) if plan.by_share else 1)
     if not hold.left:
         return None
     state.next_count += 1
@@ -84,7 +91,7 @@ def enter(state: State, hold: Hold) -> None:
             hold.deadline,
             hold.seconds,
             hold.spans,
-            hold.shuffled,
+            hold.cuts,
             hold.consumer,
             hold.seq,
         )

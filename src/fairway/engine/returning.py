@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from fairway.engine.backlog import back, refresh, settle_tenant, touch
+from fairway.engine.backlog import back, refresh, settle_tenant, touch, waits
 from fairway.engine.commands import Fail, Outcome, Part, Release
 from fairway.engine.commands import Settled as SettledReply
 from fairway.engine.ending import after_burial, bury
@@ -92,7 +92,7 @@ def _fail_one(state: State, run: Run, index: int, command: Fail, error: str, bat
     due = state.now + delay if delay else 0.0
     run.note(index, Tried(attempts, 0, 0, due, error))
     if due:
-        run.owner.waiting += 1
+        waits(state, run, 1)
         heappush(state.dues, (due, run.id, index))
     else:
         back(state, run, index)

@@ -90,14 +90,14 @@ class Run(Candidate, eq=False, gc=False):
 
     # -- handing out
 
-    def take(self, n: int, hold: Hold, shuffled: bool) -> None:
+    def take(self, n: int, hold: Hold) -> None:
         """Hand out the next n <= ready chunks: returned ones first, then in index (or shuffled) order."""
         self.ready -= n
-        spans, run_id, out = hold.spans, self.id, self.own_out()
+        spans, run_id, out, shuffled = hold.spans, self.id, self.own_out(), hold.shuffled
         if n == 1 and not shuffled and not self.returned and not self.shuffled and not self.tried:
             index = self.next  # the usual single pick, without the questions below
             self.next = index + 1
-            last = spans[-1] if spans else None
+            last = spans[-1] if len(spans) > hold.closed else None
             if last is not None and last[0] == run_id and last[1] + last[2] == index and last[3] == 1:
                 spans[-1] = (run_id, last[1], last[2] + 1, 1)
             else:
@@ -114,7 +114,7 @@ class Run(Candidate, eq=False, gc=False):
                 index, many = self._next_in_order(n)
             tried = self.tried.get(index) if self.tried else None
             attempt = 1 if tried is None else tried.attempts + 1
-            if spans:
+            if len(spans) > hold.closed:
                 last = spans[-1]
                 if last[0] == run_id and last[1] + last[2] == index and last[3] == attempt:
                     spans[-1] = (run_id, last[1], last[2] + many, attempt)
@@ -236,6 +236,13 @@ class Run(Candidate, eq=False, gc=False):
         return True
 
     # -- counts
+
+    @property
+    @override
+    def waiting(self) -> int:
+        if self.state != "active":
+            return 0
+        return self.ready + self.backing_off if self.tried else self.ready
 
     @property
     def backing_off(self) -> int:

@@ -26,7 +26,7 @@ from fairway.fair.levels import Acked, Forecast, Level
 from fairway.fair.turns import Tables
 from fairway.model.config import QueueConfig
 from fairway.model.stored import KeyRow
-from fairway.strategy.plan import Plans
+from fairway.strategy.plan import Plan, Plans
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ def who_reserves(command: Reserve, client: int) -> Hashable:
 class Waiter:
     """A reserve that waits for work; it waits no longer when it has no drafts."""
 
-    __slots__ = ("client", "command", "drafts", "number", "strategy", "ticket", "until", "who")
+    __slots__ = ("client", "command", "drafts", "number", "plan", "strategy", "ticket", "until", "who")
 
     def __init__(self, command: Reserve, draft: Draft, client: int, number: int, until: float) -> None:
         self.command = command
@@ -73,6 +73,7 @@ class Waiter:
         self.until = until
         self.who = who_reserves(command, client)
         self.strategy = ""
+        self.plan: Plan[Run] | None = None  # pinned while it waits
         self.ticket = 0
 
 

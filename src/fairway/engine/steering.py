@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairway.engine.backlog import admit, refresh
+from fairway.engine.backlog import admit, refresh, waits
 from fairway.engine.commands import Cancel, Configure, Pause, Redrive
 from fairway.engine.ending import end
 from fairway.engine.lifecycle import submission_after
@@ -91,7 +91,7 @@ def redrive(state: State, command: Redrive, found: Found) -> Submission:
     if not run.dead and run.state not in ("failed", "cancelled"):
         raise NothingToRedrive(f"submission {run.id} is {run.state} and has no dead or skipped chunk")
     if run.state == "active":
-        run.owner.waiting += len(run.dead)
+        waits(state, run, len(run.dead))
         run.ready += len(run.dead)
         _reopen(run)
     else:

@@ -26,6 +26,8 @@ def add_waiter(state: State, waiter: Waiter) -> None:
     _arm(state, waiter, waiter.until)
     state.waiters.setdefault(waiter.strategy, OrderedDict())[waiter.ticket] = waiter
     state.reservers.waits(waiter.who)
+    waiter.plan = state.plans.get(waiter.strategy)
+    waiter.plan.pinned += 1
 
 
 def add_watcher(state: State, watcher: Watcher, until: float) -> None:
@@ -102,6 +104,8 @@ def leave(state: State, who: Waiter | Watcher) -> list[Draft]:
         if client is not None:
             client.pending.pop(who.number, None)
         state.reservers.waited(who.who, state.now)
+        if who.plan is not None:
+            who.plan.pinned -= 1
         queue = state.waiters[who.strategy]
         del queue[who.ticket]
         if not queue:

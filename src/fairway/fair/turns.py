@@ -20,10 +20,11 @@ class Turns:
     """The table of turns of one selection.
 
     `turn` and `rest` have the same keys. `weight` is shared; a tenant that it does not hold has W = 1000.
-    `era` rises when all turns were lowered together, so that an order knows that its keys are void.
+    `era` rises when all turns were lowered together, so that an order knows that its keys are void; `lowered`
+    is by how much in all, so that an order may keep keys that need no correction.
     """
 
-    __slots__ = ("_due", "_early", "_heap", "_idle", "era", "moved", "rest", "turn", "v", "weight")
+    __slots__ = ("_due", "_early", "_heap", "_idle", "era", "lowered", "moved", "rest", "turn", "v", "weight")
 
     def __init__(self, weight: dict[str, int]) -> None:
         self.v = 0
@@ -32,6 +33,7 @@ class Turns:
         self.weight = weight
         self.moved: set[str] = set()
         self.era = 0
+        self.lowered = 0
         self._idle: set[str] = set()
         # One valid entry per tenant: (the V at which it may be forgotten, tenant); `_due` says which it is.
         self._heap: list[tuple[int, str]] = []
@@ -46,6 +48,12 @@ class Turns:
         for tenant, turn, rest in rows:
             table.turn[tenant] = turn
             table.rest[tenant] = rest
+        return table
+
+    def copy(self) -> Turns:
+        """The same turns, for a trial that charges nobody; it forgets nobody."""
+        table = Turns(self.weight)
+        table.v, table.turn, table.rest = self.v, self.turn.copy(), self.rest.copy()
         return table
 
     def appear(self, tenant: str) -> int:
@@ -159,6 +167,7 @@ class Turns:
             self.turn[tenant] -= v
         self.moved.update(self.turn)
         self.era += 1
+        self.lowered += v
         self._heap = [(due - v, tenant) for due, tenant in self._heap]
         self._due = {tenant: due - v for tenant, due in self._due.items()}
 
@@ -176,28 +185,41 @@ class Turns:
 
 
 class Tables:
-    """The tables of one queue by selection; `plain`, of the whole queue, always exists and is stored."""
+    """The tables of one queue by selection and, under CustomPriority, priority.
+
+    `plain`, of the whole queue, always exists and is stored.
+    """
 
     __slots__ = ("_tables", "plain", "weight")
 
     def __init__(self, weight: dict[str, int], plain: Turns | None = None) -> None:
         self.weight = weight
         self.plain = Turns(weight) if plain is None else plain
-        self._tables: dict[Selection, Turns] = {(): self.plain}
+        self._tables: dict[tuple[Selection, int | None], Turns] = {((), None): self.plain}
 
-    def table(self, selection: Selection = (), tenants: Iterable[str] = ()) -> Turns:
+    def table(
+        self, selection: Selection = (), tenants: Iterable[str] = (), priority: int | None = None
+    ) -> Turns:
         """The table of a selection; a new one starts level, with the tenants that have chunks in it."""
-        found = self._tables.get(selection)
+        found = self._tables.get((selection, priority))
         if found is None:
-            found = self._tables[selection] = Turns(self.weight)
+            found = self._tables[selection, priority] = Turns(self.weight)
             for tenant in tenants:
                 found.appear(tenant)
         return found
 
-    def drop(self, selection: Selection) -> None:
+    def drop(self, selection: Selection, priority: int | None = None) -> None:
         """Drop a table that no order uses; the plain one stays."""
-        if selection:
-            self._tables.pop(selection, None)
+        if selection or priority is not None:
+            self._tables.pop((selection, priority), None)
+
+    def copy(self) -> Tables:
+        """The same tables, for a trial that charges nobody."""
+        tables = Tables(self.weight, self.plain.copy())
+        for key, table in self._tables.items():
+            if table is not self.plain:
+                tables._tables[key] = table.copy()
+        return tables
 
     def reweigh(self, tenant: str, new_w: int) -> None:
         """Set a tenant's weight and scale what it has left to wait; then call Plans.reweighed."""

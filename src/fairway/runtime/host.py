@@ -70,6 +70,29 @@ class Host(Executing):
                     self.whole = True
                 self.open.pop(pending.draft, None)
 
+    def give_up_wait(self, pending: Pending) -> bool:
+        """The connection of a caller who may live is gone: a call that waits vanishes, and is asked again.
+
+        False: it was answered, or is just being carried out. It is not lost then: what is stored under its number is
+        what its caller gets who asks again.
+        """
+        with self.lock:
+            draft = pending.draft
+            if draft is None:
+                waited = pending in self.later
+                if waited:
+                    self.later.remove(pending)
+                return waited
+            if draft.answered:
+                return False
+            engine = self.usable()
+            if engine is not None:
+                self.whole = False
+                engine.abandon(draft)
+                self.whole = True
+            self.open.pop(draft, None)
+            return True
+
     def unreceived(self, reserved: Reserved) -> None:
         """Leases whose receiver failed before it could return them go back uncounted."""
         with self.lock:

@@ -45,8 +45,7 @@ class Peer:
     def give_up_waits(self, host: Host) -> None:
         """Whoever asks again waits again."""
         for tag, pending in list(self.open.items()):
-            if pending.draft is None or not pending.draft.answered:
-                host.give_up(pending)
+            if host.give_up_wait(pending):
                 del self.open[tag]
 
     def bury(self, host: Host) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairway.strategy.tiers import Selection, Value
+
 
 class Candidate(msgspec.Struct, eq=False):
     """A submission that strategies choose among; the engine's run is one.
@@ -25,3 +27,18 @@ class Candidate(msgspec.Struct, eq=False):
     """Chunks that can be handed out now."""
     eligible: bool
     """ready > 0, not paused, due, not ended."""
+
+    @property
+    def waiting(self) -> int:
+        """Chunks that are not out and not finished: paused, delayed or backing off counts, ended does not."""
+        return self.ready
+
+
+def value_of(run: Candidate, key: str) -> Value | None:
+    """The value of a run at a key: its tenant, or one of its metadata; None if it has none."""
+    return run.tenant if key == "tenant" else run.metadata.get(key)
+
+
+def selects(selection: Selection, run: Candidate) -> bool:
+    """Whether a run has every pair of a selection."""
+    return all(value_of(run, key) == value for key, value in selection)

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from fairway.strategy.candidate import Candidate
+from fairway.strategy.tiers import Selection, Value
 
 R = TypeVar("R", bound=Candidate)
 
 Grab = Callable[[R, int, bool], object]
 """grab(run, n, shuffled): hands out the next n chunks of the run, in its seeded permutation if shuffled.
 
-Before it returns it lowers run.ready by n, and sets run.eligible to False at 0. It calls no order or plan.
+Before it returns it lowers run.ready by n, sets run.eligible to False at 0, and calls Plans.leased and
+Plans.waits if they want to know. It calls no order or plan otherwise.
 If it raises, nothing of this pick has happened in the order.
 """
 
@@ -38,18 +40,47 @@ class Order(Protocol[R]):
         """The tenant's weight changed, so its turn may have fallen."""
         ...
 
+    def runs(self) -> Iterable[R]:
+        """The runs it holds, those that are over and not yet noticed included."""
+        ...
+
+    def sweep(self) -> None:
+        """Drop runs that other orders finished: nothing else would if nobody takes here."""
+        ...
+
     def __len__(self) -> int:
-        """How many runs it holds, those that are over and not yet noticed included."""
+        """How many runs it holds."""
+        ...
+
+
+class Limited(Order[R], Protocol[R]):
+    """An order that stays below limits."""
+
+    @property
+    def most(self) -> dict[str, int]:
+        """How many chunks of one value may be in flight, by key."""
+        ...
+
+    def freed(self, key: str, value: Value) -> None:
+        """The value went below its limit."""
+        ...
+
+    def seen(self, consumers: int) -> None:
+        """How many consumers there are, for limits that are shares of them."""
         ...
 
 
 class TurnTable(Protocol):
-    """What the fair order needs of a table of turns (fair.turns.Turns)."""
+    """What the fair orders need of a table of turns (fair.turns.Turns)."""
 
+    @property
+    def v(self) -> int: ...
     @property
     def turn(self) -> dict[str, int]: ...
     @property
     def era(self) -> int: ...
+    @property
+    def lowered(self) -> int: ...
     def appear(self, tenant: str) -> int: ...
     def charge(self, tenant: str, n: int = 1) -> int: ...
     def rebase_due(self) -> bool: ...
@@ -59,5 +90,7 @@ class TurnTables(Protocol):
     """Where the plans get tables of turns (fair.turns.Tables)."""
 
     def table(
-        self, selection: tuple[tuple[str, str | int], ...] = (), tenants: Iterable[str] = ()
+        self, selection: Selection = (), tenants: Iterable[str] = (), priority: int | None = None
     ) -> TurnTable: ...
+    def drop(self, selection: Selection, priority: int | None = None) -> None: ...
+    def copy(self) -> TurnTables: ...

@@ -52,6 +52,17 @@ FAULTS: dict[str, float] = {
 }
 
 
+PLAIN = ["", "Fair", "Random", "OldestFirst", "NewestFirst"]
+COMPOSED = [
+    "OldestFirst",
+    "CustomPriority",
+    'SelectOnly("mode", "preview", Random)',
+    'MaxSimultaneous("tenant", 2, Fair)',
+    'PreferDistinct("mode", 1, MaxSimultaneous("tenant", "50%", NewestFirst))',
+    'OrElse(SelectOnly("mode", "full", Fair), MaxSimultaneous("mode", 3, CustomPriority))',
+]
+
+
 class Profile(msgspec.Struct):
     """The shape of one simulated history."""
 
@@ -82,7 +93,7 @@ def profile_of(seed: int) -> Profile:
     }
     calm = dice.random() < 0.1
     faults = {} if calm else {name: rate for name, rate in FAULTS.items() if dice.random() < 0.5}
-    fair_only = dice.random() < 0.4
+    strategies = dice.choice((["Fair"], ["Fair"], PLAIN, PLAIN, PLAIN, COMPOSED))
     return Profile(
         seed=seed,
         callers=dice.randint(1, 5),
@@ -93,7 +104,7 @@ def profile_of(seed: int) -> Profile:
         reply_loss=0.0 if calm else dice.choice((0.0, 0.0, 0.02, 0.1)),
         pump_rate=dice.choice((0.2, 0.5, 0.9)),
         ack_lag=dice.choice((0, 0, 2, 5)),
-        strategies=["Fair"] if fair_only else ["", "Fair", "Random", "OldestFirst", "NewestFirst"],
+        strategies=strategies,
         config={
             "attempts_max": dice.choice((1, 2, 3, 5)),
             "lease_seconds": dice.choice((0.5, 5.0, 30.0, 60.0)),

@@ -74,7 +74,7 @@ def _unseen(history: History, storm: Storm) -> list[tuple[float, float]]:
         start = [(0.0, seen[0].high)] if seen else []
         found: list[tuple[float, float]] = []
         for low, high in (*start, *gaps, *ends):
-            lost = [_death(storm, r) for r in hidden if r.begin_t < high and _death(storm, r) > low]
+            lost = [_buried(storm, r) for r in hidden if r.begin_t < high and _buried(storm, r) > low]
             if lost:
                 found.append((low, max(lost) + BURIED_SECONDS))
         memo["unseen"] = found
@@ -85,8 +85,11 @@ def _adjacent(a: Delivery, b: Delivery) -> bool:
     return a.receipt[0] == b.receipt[0] and b.receipt[1] == a.receipt[1] + 1
 
 
-def _death(storm: Storm, request: Request) -> float:
-    return storm.deaths.get(life_of(request.tries[-1].call), float("inf"))
+def _buried(storm: Storm, request: Request) -> float:
+    """When a caller who never got its answer is dead, and its host knows: a stopped one hears of it when it goes on."""
+    death = storm.deaths.get(life_of(request.tries[-1].call), float("inf"))
+    heard = [stop.end_t for stop in storm.stops if stop.begin_t <= death <= stop.end_t]
+    return max(heard, default=death)
 
 
 def _moved_while_it_waited(history: History, storm: Storm, violation: Violation) -> bool:

@@ -27,6 +27,7 @@ PROCESSES = 8
 KILL_SECONDS = 0.5
 STOP_SECONDS = 4.5  # longer than a host may be silent
 STOP_EVERY_SECONDS = 12.0
+BUSY_SECONDS = 0.1  # a kill waits so long for a call to be in flight
 
 
 class Living(msgspec.Struct):
@@ -129,6 +130,9 @@ class Storm:
         able = [one for one in self.living if self.stopped is None or one.pid != self.stopped.pid]
         hosts = [one for one in able if record is not None and one.pid == record.pid]
         one = hosts[0] if hosts and dice.random() < 0.5 else dice.choice(able)
+        until = time.monotonic() + BUSY_SECONDS
+        while not self.watch.busy(one.life) and time.monotonic() < until:
+            time.sleep(0.001)
         self._kill(one)
         heir = self._start(one.slot, one.life)
         self.living[one.slot] = heir

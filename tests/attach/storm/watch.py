@@ -58,6 +58,13 @@ class Watch:
         lines = [self._open.pop(call) for call in calls]
         return [line for line in lines if not line.args.get("wait_seconds")]
 
+    def busy(self, life: int) -> bool:
+        """Whether a call of this one is in flight that does not wait for work."""
+        self.catch_up()
+        return any(
+            life_of(call) == life and not line.args.get("wait_seconds") for call, line in self._open.items()
+        )
+
     def inherit(self, dead: int, heir: int) -> tuple[list[Again], list[Ticket]]:
         """What the heir tries again: submits of unknown outcome, and some receipts. Others are left to run out."""
         again = {number: one for number, (life, one) in self._unknown.items() if life == dead}

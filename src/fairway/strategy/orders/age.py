@@ -5,6 +5,7 @@ Guards: every eligible run that was added has exactly one entry in the heap.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Generic
 
@@ -32,7 +33,7 @@ class AgeOrder(Generic[R]):
             heappush(self._heap, key)
         runs[key] = run
         if len(runs) > self._sweep_at:
-            self._sweep()
+            self.sweep()
 
     def take(self, k: int, grab: Grab[R]) -> int:
         heap, runs = self._heap, self._runs
@@ -51,8 +52,10 @@ class AgeOrder(Generic[R]):
     def reweighed(self, tenant: str) -> None:
         pass
 
-    def _sweep(self) -> None:
-        """Drop runs that other orders finished: nothing else would if nobody takes here."""
+    def runs(self) -> Iterable[R]:
+        return self._runs.values()
+
+    def sweep(self) -> None:
         self._runs = {key: run for key, run in self._runs.items() if run.eligible}
         self._heap = list(self._runs)
         heapify(self._heap)

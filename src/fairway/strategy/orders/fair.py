@@ -5,6 +5,7 @@ Guards: each tenant with runs here has one valid entry on top; its key may be to
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Final, Generic
 
@@ -34,10 +35,10 @@ class FairOrder(Generic[R]):
     entry at once: an older run that becomes eligible, and a new weight. The entry that it replaces is void.
     """
 
-    __slots__ = ("_era", "_flows", "_runs", "_sweep_at", "_top", "_turns")
+    __slots__ = ("_era", "_flows", "_runs", "_sweep_at", "_top", "turns")
 
     def __init__(self, turns: TurnTable) -> None:
-        self._turns = turns
+        self.turns = turns
         self._era = turns.era
         self._runs: dict[int, R] = {}
         self._flows: dict[str, _Flow] = {}
@@ -48,7 +49,7 @@ class FairOrder(Generic[R]):
         return len(self._runs)
 
     def add(self, run: R) -> None:
-        turns, runs = self._turns, self._runs
+        turns, runs = self.turns, self._runs
         tenant, id = run.tenant, run.id
         turn = turns.turn.get(tenant)
         if turn is None:
@@ -65,10 +66,10 @@ class FairOrder(Generic[R]):
                 self._push(flow, turn)
         runs[id] = run
         if len(runs) > self._sweep_at:
-            self._sweep()
+            self.sweep()
 
     def take(self, k: int, grab: Grab[R]) -> int:
-        turns = self._turns
+        turns = self.turns
         if turns.era != self._era:
             self._rekey()
         top, runs, flows, turn_of, charge = self._top, self._runs, self._flows, turns.turn, turns.charge
@@ -110,9 +111,12 @@ class FairOrder(Generic[R]):
         turns.rebase_due()  # the next take sees the new era
         return k - left
 
+    def runs(self) -> Iterable[R]:
+        return self._runs.values()
+
     def reweighed(self, tenant: str) -> None:
         flow = self._flows.get(tenant)
-        turn = self._turns.turn.get(tenant)
+        turn = self.turns.turn.get(tenant)
         if flow is not None and turn is not None and turn < flow.turn:
             self._push(flow, turn)
 
@@ -124,8 +128,8 @@ class FairOrder(Generic[R]):
 
     def _rekey(self) -> None:
         """Read every turn anew, and leave void entries behind."""
-        self._era = self._turns.era
-        turn_of = self._turns.turn
+        self._era = self.turns.era
+        turn_of = self.turns.turn
         for tenant, flow in self._flows.items():
             flow.turn = turn_of.get(tenant, flow.turn)
             flow.id = flow.ids[0]
@@ -133,8 +137,7 @@ class FairOrder(Generic[R]):
         self._top = [flow.key for flow in self._flows.values()]
         heapify(self._top)
 
-    def _sweep(self) -> None:
-        """Drop runs that other orders finished: nothing else would if nobody takes here."""
+    def sweep(self) -> None:
         runs = self._runs
         over = [run for run in runs.values() if not run.eligible]
         for run in over:

@@ -5,6 +5,7 @@ Guards: a run's cap is never below its `ready`, and a draw accepts it with ready
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Generic
 
 from fairway.model.dice import Dice
@@ -37,7 +38,7 @@ class UniformOrder(Generic[R]):
         if place is None:
             self._enter(run)
             if len(self._place) > self._sweep_at:
-                self._sweep()
+                self.sweep()
         elif run.ready > 1 << place[0]:
             self._leave(run)
             self._enter(run)
@@ -93,8 +94,10 @@ class UniformOrder(Generic[R]):
             self._full.remove(b)
         self._total -= 1 << b
 
-    def _sweep(self) -> None:
-        """Drop runs that other orders finished: nothing else would if nobody takes here."""
+    def runs(self) -> Iterable[R]:
+        return (run for b in self._full for run in self._buckets[b])
+
+    def sweep(self) -> None:
         for run in [run for b in self._full for run in self._buckets[b] if not run.eligible]:
             self._leave(run)
         self._sweep_at = max(SWEEP_RUNS_MIN, 2 * len(self._place))
