@@ -205,11 +205,14 @@ def test_a_forgotten_tenant_that_gets_a_chunk_back_starts_like_a_newcomer() -> N
     assert order.take(11, grab) == 11  # forgotten under its run: looked up again
 
 
-def test_a_tenant_that_comes_back_heavier_over_dead_runs_is_not_held_to_its_old_turn() -> None:
+@pytest.mark.parametrize(
+    "strategy", ["Fair", 'MaxSimultaneous("tenant", 9, Fair)', 'MaxSimultaneous("r", 9, Fair)']
+)
+def test_a_tenant_that_comes_back_heavier_over_dead_runs_is_not_held_to_its_old_turn(strategy: str) -> None:
     desk = Desk()
     desk.submit("a", 1000)
     desk.submit("b", 1)
-    desk.plans.get("Fair")
+    desk.plans.get(strategy)
     for id, index in list(desk.take(1, "NewestFirst")):
         desk.complete(id, index)
     desk.turns.v = 1
@@ -217,7 +220,7 @@ def test_a_tenant_that_comes_back_heavier_over_dead_runs_is_not_held_to_its_old_
     desk.set_weight("b", 100)
     desk.submit("b", 1)
     assert desk.turns.turn["b"] < desk.turns.turn["a"]
-    assert desk.order(1) == "b"
+    assert desk.served(1, strategy) == ["b"]
 
 
 def test_rebase_keeps_the_order_at_any_point() -> None:

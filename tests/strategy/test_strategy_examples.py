@@ -217,6 +217,19 @@ def test_a_tenant_that_comes_back_to_a_lane_has_earned_no_turns() -> None:
     assert "".join(desk.served(8, lane)) == "abababab"
 
 
+@pytest.mark.parametrize("inner", ["Fair", 'MaxSimultaneous("tenant", 99, Fair)'])
+def test_what_comes_back_to_a_lane_that_is_younger_than_its_lease_starts_like_a_newcomer(inner: str) -> None:
+    desk = Desk()
+    desk.submit("a", 2, {"mode": "preview"})
+    desk.submit("b", 100, {"mode": "preview"})
+    out = list(desk.take(2, "OldestFirst"))
+    lane = f'SelectOnly("mode", "preview", {inner})'
+    assert "".join(desk.served(5, lane)) == "bbbbb"
+    for id, index in out:
+        desk.give_back(id, index)
+    assert "".join(desk.served(4, lane)) == "abab"
+
+
 def test_what_is_next_and_what_waits_is_told_in_words() -> None:
     desk = Desk()
     desk.submit("acme", 9, {"mode": "preview"})

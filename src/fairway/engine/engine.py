@@ -213,7 +213,9 @@ class Engine:
         state = self.state
         check(command)
         if state.reservers.seen(who_reserves(command, call.client), state.now) and state.waiters:
-            state.woken = True  # a limit that is a share of the consumers may have grown
+            waiting.serve(
+                state
+            )  # a limit that is a share of the consumers may have grown; they were here first
         reply = None
         if command.consumer:
             reply = named.reserve_named(state, command)

@@ -11,7 +11,6 @@ from typing import Final
 from fairway.strategy.order import TurnTable
 from fairway.strategy.tiers import Value
 
-LOWEST: Final = -1 << 80  # below every turn
 GONE: Final = 1 << 80  # the id of a cell without runs: no run has it
 
 
@@ -36,14 +35,13 @@ class Gate:
 class Flow:
     """Cells that share a turn: a tenant, a tenant at a priority, or everything. At home are those not parked."""
 
-    __slots__ = ("above", "at", "cells", "entry", "home", "name", "tenant", "turn", "turns")
+    __slots__ = ("above", "at", "cells", "entry", "home", "name", "tenant", "turns")
 
     def __init__(self, name: Hashable, tenant: str, turns: TurnTable | None, above: int) -> None:
         self.name = name
         self.tenant = tenant
         self.turns = turns
         self.above = above
-        self.turn = LOWEST  # the highest that a key of its cells was made with
         self.home: list[tuple[int, Cell]] = []  # by lowest id
         self.entry: int | None = None  # its valid key on top
         self.cells: list[Cell] = []

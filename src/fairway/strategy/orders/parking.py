@@ -11,7 +11,7 @@ from typing import Final, Generic
 
 from fairway.strategy.candidate import value_of
 from fairway.strategy.order import SWEEP_RUNS_MIN, Grab, R
-from fairway.strategy.orders.cells import GONE, LOWEST, Cell, Flow, Gate
+from fairway.strategy.orders.cells import GONE, Cell, Flow, Gate
 from fairway.strategy.orders.ranking import ID_BITS, Ranking
 from fairway.strategy.tiers import Cap, Value
 
@@ -57,14 +57,8 @@ class ParkingOrder(Generic[R]):
     def add(self, run: R) -> None:
         id = run.id * self._sign
         flow = self._flow(run)
-        turns = flow.turns
-        if turns is not None:
-            turn = turns.turn.get(run.tenant)
-            if turn is None:
-                turn = turns.appear(run.tenant)
-            # It falls under a flow of dead runs when its tenant was forgotten and came back heavier.
-            if turn + turns.lowered < flow.turn:
-                self._lower(flow)
+        if flow.turns is not None and run.tenant not in flow.turns.turn:
+            flow.turns.appear(run.tenant)
         known = id in self._runs
         self._runs[id] = run
         if known:
@@ -110,6 +104,7 @@ class ParkingOrder(Generic[R]):
             self._raise_gate(gate, gate.heap[0][0])
 
     def reweighed(self, tenant: str) -> None:
+        # Also if it is forgotten now: it may come back at a lower turn than its dead runs had.
         for flow in self._of_tenant.get(tenant, ()):
             self._lower(flow)
 
@@ -318,8 +313,6 @@ class ParkingOrder(Generic[R]):
             return id
         turn = turns.turn.get(flow.tenant)
         turn = (turns.v if turn is None else turn) + turns.lowered
-        if turn > flow.turn:
-            flow.turn = turn
         return flow.above + (turn << ID_BITS) + id  # a turn may be negative
 
     def _home(self, cell: Cell) -> None:
@@ -373,7 +366,6 @@ class ParkingOrder(Generic[R]):
 
     def _lower(self, flow: Flow) -> None:
         """The turn of the flow fell, so every key of its cells is too high."""
-        flow.turn = LOWEST
         for cell in flow.cells:
             if cell.parked is not None:
                 self._park(cell, cell.parked)
