@@ -213,9 +213,8 @@ class Engine:
         state = self.state
         check(command)
         if state.reservers.seen(who_reserves(command, call.client), state.now) and state.waiters:
-            waiting.serve(
-                state
-            )  # a limit that is a share of the consumers may have grown; they were here first
+            # A limit that is a share of the consumers may have grown, and they were here first.
+            waiting.serve(state)
         reply = None
         if command.consumer:
             reply = named.reserve_named(state, command)

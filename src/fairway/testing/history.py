@@ -18,6 +18,11 @@ import msgspec
 from fairway.errors import CallerError
 
 FORMAT = 1
+UNKNOWN = (
+    "group_unknown",
+    "host_stuck",
+    "no_host",
+)  # errors after which only the queue knows what became of a call
 
 
 class BadHistory(CallerError):
@@ -210,7 +215,7 @@ def _conclude(request: Request) -> None:
         request.end, request.ok = first.end, first.ok
         request.hidden = not full and any(one.end < 0 for one in request.tries)
     else:
-        request.refused = all(one.end >= 0 and one.error != "group_unknown" for one in request.tries)
+        request.refused = all(one.end >= 0 and one.error not in UNKNOWN for one in request.tries)
         request.hidden = not request.refused
 
 

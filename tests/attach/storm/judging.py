@@ -15,14 +15,12 @@ import msgspec
 
 from fairway.testing.checker import check_history
 from fairway.testing.facts import Delivery, facts_of
-from fairway.testing.history import Begin, End, Header, History, Note, Request
+from fairway.testing.history import UNKNOWN, Begin, End, Header, History, Note, Request
 from fairway.testing.violation import Violation
 from fairway.testing.witness import Witness, witnesses_of
 from tests.attach.storm.storm import Storm
 from tests.attach.storm.watch import life_of, whole_lines
 
-# Errors after which only the queue itself can tell whether the call had an effect.
-UNKNOWN = ("host_stuck", "no_host", "group_unknown")
 BURIED_SECONDS = 1.0  # a host hears of a death at once, and may be busy
 
 
