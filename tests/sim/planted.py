@@ -254,7 +254,7 @@ FAULTS: dict[str, tuple[Make, set[str]]] = {
     ),
     "answers leave before their group": (
         HastyWorld,
-        {"accepted_is_found", "nothing_is_lost", "receipts_are_unique"},
+        {"accepted_is_found", "nothing_is_lost", "receipts_are_unique", "answers_fit_their_calls"},
     ),
     "outcomes are forgotten": (_loaded(_forget_outcomes), {"one_effect", "same_number_same_answer"}),
     "attempts are forgotten": (_loaded(_forget_attempts), {"attempts_are_counted", "deliveries_are_bounded"}),

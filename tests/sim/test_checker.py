@@ -116,6 +116,15 @@ def batches_fit__outside() -> Story:
 
 
 @planted
+def answers_fit_their_calls() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.go("complete", {"ids": [11]}, parts=[[1, 1, [[10, 0, 1]]]])
+    return s
+
+
+@planted
 def every_chunk_has_an_outcome() -> Story:
     s = Story()
     s.submit(10, 2)

@@ -30,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     numbers.check_same_number_same_answer,
     numbers.check_received_numbers_are_dropped,
     numbers.check_unanswered_numbers_are_kept,
+    answers.check_answers_fit_their_calls,
     answers.check_errors_are_known,
     answers.check_batches_fit,
     answers.check_every_chunk_has_an_outcome,
@@ -78,4 +79,7 @@ CHECKS: tuple[Check, ...] = (
 
 def check_history(history: History) -> list[Violation]:
     """Everything that the history proves to be wrong."""
+    unreadable = answers.check_answers_fit_their_calls(history)
+    if unreadable:
+        return unreadable
     return [violation for check in CHECKS for violation in check(history)]

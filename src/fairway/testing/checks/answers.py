@@ -18,6 +18,20 @@ _OUTCOMES = {
 }
 
 
+_SHAPES = {"submit": "ids", "reserve": "spans", **dict.fromkeys(_OUTCOMES, "outcomes")}
+
+
+def check_answers_fit_their_calls(history: History) -> list[Violation]:
+    """An answer is one to its call. The other checks cannot read a history where it is not."""
+    return [
+        found("answers_fit_their_calls", f"a {request.op} was answered with {sorted(one.ok or ())}", request)
+        for op, wanted in _SHAPES.items()
+        for request in history.of(op)
+        for one in request.tries
+        if one.answered and (not isinstance(one.ok, dict) or wanted not in one.ok)
+    ]
+
+
 def check_batches_fit(history: History) -> list[Violation]:
     """A reservation has at most `max` chunks, all inside their submissions."""
     facts = facts_of(history)
