@@ -102,7 +102,12 @@ def test_a_call_sent_again_does_not_undo_what_came_after_it(desk: Desk, point: s
     if point == "the answer was read":
         desk.q.stats()  # the connection is made anew by now
     (weight,) = [one.weight for one in desk.q.tenants() if one.name == "t"]
-    assert weight == (3 if part < 1 and where == "request" else 5)
+    if where == "request":
+        # A part of it never arrived, so only its second sending counts. The whole may still lie in the host's socket
+        # when the other call is carried out; then it comes after that one, and once.
+        assert weight in ((3,) if part < 1 else (3, 5))
+    else:
+        assert weight == 5
 
 
 @pytest.mark.parametrize(
