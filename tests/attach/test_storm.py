@@ -25,6 +25,7 @@ pytestmark = pytest.mark.real
 
 SHORT_SECONDS = 8.0
 LONG_SECONDS = float(os.environ.get("STORM_SECONDS", "60"))
+LONG_ENOUGH_SECONDS = 30.0  # for everything to happen by chance
 DRAIN_SECONDS = 60.0
 STALL_SECONDS = 12.0  # 3 s of silence and a load; the rest is for a machine that is busy with eight processes
 SEED = 4
@@ -106,10 +107,14 @@ def assert_it_was_a_storm(storm: Storm, history: History, seconds: float, change
     told = storm.watch.told
     errors = {name.removeprefix("error ") for name in told if name.startswith("error")}
     assert errors <= {*UNKNOWN, "store_failed"}, "no other error may reach a caller"
-    assert storm.in_flight >= seconds / KILL_SECONDS / 2.5, "few kills had a call in flight"
-    assert storm.host_kills >= seconds / 10 and changes >= storm.host_kills, "few hosts were killed"
-    assert storm.stops and any(stop.replaced for stop in storm.stops), "no stopped host was replaced"
-    assert told["submits tried again"] and told["second and later attempts"] and told["complete done"]
+    assert told["second and later attempts"] and told["complete done"]
+    if seconds < LONG_ENOUGH_SECONDS:  # on a busy machine chance may leave little of each kind
+        assert storm.in_flight >= 3 and changes >= 1, "hardly a kill had a call in flight"
+    else:
+        assert storm.in_flight >= seconds / KILL_SECONDS / 2.5, "few kills had a call in flight"
+        assert storm.host_kills >= seconds / 10 and changes >= storm.host_kills, "few hosts were killed"
+        assert any(stop.replaced for stop in storm.stops), "no stopped host was replaced"
+        assert told["submits tried again"]
     ends = sum(isinstance(line, End) for line in history.lines)
     begins = sum(isinstance(line, Begin) for line in history.lines)
     assert begins - ends >= storm.in_flight
