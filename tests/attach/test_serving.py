@@ -360,6 +360,25 @@ def test_a_live_process_that_asks_again_keeps_its_leases(desk: Desk, monkeypatch
     again.close()
 
 
+def test_a_process_that_comes_back_keeps_the_leases_that_it_does_not_ask_for_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They arrived; what was lost is its word of that."""
+    monkeypatch.setattr(serving_module, "REJOIN_SECONDS", 0.5)
+    monkeypatch.setattr(serving_module, "BEAT_SECONDS", 0.05)
+    desk.q.put(b"x")
+    talk = Talk(desk.path)
+    client = talk.call(Register())
+    assert talk.call(Reserve(), client, 1).spans
+    talk.close()
+    until(lambda: desk.serving._rejoining)
+    again = Talk(desk.path)
+    until(lambda: not desk.serving._rejoining)
+    time.sleep(0.8)
+    assert leased(desk) == 1
+    again.close()
+
+
 def test_a_wait_that_is_asked_again_by_a_new_connection_has_one_effect_and_is_answered_there(
     desk: Desk,
 ) -> None:

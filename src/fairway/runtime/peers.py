@@ -25,6 +25,7 @@ class Peer:
         self.out: list[bytes] = []  # frames of this turn
         self.open: dict[int, Pending] = {}  # by tag
         self.unreceived: dict[int, tuple[Request, Reserved]] = {}  # by tag: leases sent, and not yet Got
+        self.pid = 0  # as its Hello said
         self.rejoin_until = 0.0
 
     def answered(self, tag: int, pending: Pending) -> None:

@@ -206,7 +206,9 @@ class Serving:
             return self._refuse(peer, QueueHeld(text, pid=pid))
         if hello.queue != self._host.name:
             return self._refuse(peer, BadArgument(f"this is the queue {self._host.name!r}", argument="queue"))
-        peer.welcome = True
+        peer.welcome, peer.pid = True, hello.pid
+        # It asks again for what it did not receive. The rest it has, though its word of that was lost on the way.
+        self._rejoining = [ghost for ghost in self._rejoining if ghost.pid != hello.pid]
         self._say(peer, wire.encode(wire.Welcome(os.getpid(), self._generation)))
 
     def _send(self, peer: Peer, tag: int, pending: Pending) -> None:
