@@ -7,56 +7,25 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import apsw
 import pytest
 
-import fairway
 from fairway.testing.history import Begin, End, History
 from tests.attach.storm.judging import UNKNOWN, durations, judge, read_history
 from tests.attach.storm.storm import KILL_SECONDS, Storm
 from tests.attach.storm.worker import SharedLines
-from tests.kill.recorded import Recorded, ticket_of
-from tests.kill.worker import CALLS_PER_LIFE, result_of
+from tests.kill.draining import drain
+from tests.kill.worker import CALLS_PER_LIFE
 
 pytestmark = pytest.mark.real
 
 SHORT_SECONDS = 8.0
 LONG_SECONDS = float(os.environ.get("STORM_SECONDS", "60"))
-LONG_ENOUGH_SECONDS = 30.0  # for everything to happen by chance
-DRAIN_SECONDS = 60.0
+LONG_ENOUGH_SECONDS = 30.0  # for several stops
 STALL_SECONDS = 12.0  # 3 s of silence and a load; the rest is for a machine that is busy with eight processes
 SEED = 4
-
-
-def drain(storm: Storm) -> list[fairway.DeadChunk]:
-    """In this process, which never had the queue: settle what is unknown, work everything off, write down the end."""
-    lines = SharedLines(storm.history, storm.offset, (storm.lives + 1) * CALLS_PER_LIFE)
-    lines.note("start", clock=time.time())
-    with fairway.open(storm.queue) as q:
-        recorded = Recorded(q, lines, storm.lives + 1)
-        lines.note("drain")
-        for one in storm.watch.unknown():
-            with suppress(fairway.FairwayError):
-                recorded.submit("drain", one.verb, one.offers, one.client, one.number)
-        give_up = time.monotonic() + DRAIN_SECONDS
-        while (stats := q.stats()).submissions_active or stats.chunks_leased:
-            assert time.monotonic() < give_up, f"not drained: {stats}"
-            leases = recorded.reserve("drain", 500, 30.0, 0.2)
-            if leases:
-                receipts = [ticket_of(lease) for lease in leases]
-                recorded.complete("drain", receipts, [result_of(one, "drain") for one in receipts])
-        lines.note("drained")
-        recorded.census("drain")
-        for one in list(q.submissions()):
-            with suppress(fairway.FairwayError):
-                recorded.show("drain", one.id)
-                recorded.results("drain", one.id)
-        dead = list(q.dead())
-    lines.close()
-    return dead
 
 
 def weather(folder: Path, seconds: float) -> None:
@@ -68,7 +37,8 @@ def weather(folder: Path, seconds: float) -> None:
         storm.calm(STALL_SECONDS)
         stormed = time.monotonic()
         changes = (record.generation if (record := storm.host()) else 0) - 1
-        dead = drain(storm)
+        lines = SharedLines(storm.history, storm.offset, (storm.lives + 1) * CALLS_PER_LIFE)
+        dead = drain(storm.queue, lines, storm.lives + 1, storm.watch.unknown())
     finally:
         storm.end()
     drained = time.monotonic()
@@ -107,14 +77,14 @@ def assert_it_was_a_storm(storm: Storm, history: History, seconds: float, change
     told = storm.watch.told
     errors = {name.removeprefix("error ") for name in told if name.startswith("error")}
     assert errors <= {*UNKNOWN, "store_failed"}, "no other error may reach a caller"
-    assert told["second and later attempts"] and told["complete done"]
-    if seconds < LONG_ENOUGH_SECONDS:  # on a busy machine chance may leave little of each kind
-        assert storm.in_flight >= 3 and changes >= 1, "hardly a kill had a call in flight"
-    else:
-        assert storm.in_flight >= seconds / KILL_SECONDS / 2.5, "few kills had a call in flight"
-        assert storm.host_kills >= seconds / 10 and changes >= storm.host_kills, "few hosts were killed"
+    assert storm.in_flight >= seconds / KILL_SECONDS / 2.5, "few kills had a call in flight"
+    assert storm.host_kills >= seconds / 10 and changes >= storm.host_kills, "few hosts were killed"
+    assert storm.stops, "no host was stopped"
+    if (
+        seconds >= LONG_ENOUGH_SECONDS
+    ):  # of one stop alone, every process that listens may be killed in its 3 s
         assert any(stop.replaced for stop in storm.stops), "no stopped host was replaced"
-        assert told["submits tried again"]
+    assert told["submits tried again"] and told["second and later attempts"] and told["complete done"]
     ends = sum(isinstance(line, End) for line in history.lines)
     begins = sum(isinstance(line, Begin) for line in history.lines)
     assert begins - ends >= storm.in_flight

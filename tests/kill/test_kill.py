@@ -10,26 +10,24 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import apsw
 import msgspec
 import pytest
 
-import fairway
 from fairway.testing.checker import check_history
 from fairway.testing.history import Begin, End, Header, History, load
+from tests.kill.draining import drain
 from tests.kill.follower import Follower
-from tests.kill.recorded import Lines, Recorded, ticket_of
-from tests.kill.worker import CALLS_PER_LIFE, Orders, result_of
+from tests.kill.recorded import Lines
+from tests.kill.worker import CALLS_PER_LIFE, Orders
 
 pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parent.parent.parent
 KILLS = 100  # with a call in flight
 STORM_SECONDS = 120.0  # two busy cores need a third of it
-DRAIN_SECONDS = 60.0
 START_SECONDS = 30.0
 SEED = 20
 
@@ -111,37 +109,6 @@ class Storm:
         self.lines.close()
 
 
-def drain(storm: Storm) -> list[fairway.DeadChunk]:
-    """In this process: settle what is unknown, work everything off, and write down how it ended.
-
-    Errors stand in the history; judging them is left to the checker.
-    """
-    lines = Lines(storm.history, storm.offset, (storm.lives + 1) * CALLS_PER_LIFE)
-    lines.note("start", clock=time.time())
-    with fairway.open(storm.queue) as q:
-        recorded = Recorded(q, lines, storm.lives + 1)
-        lines.note("drain")
-        for one in storm.follower.unknown():
-            with suppress(fairway.FairwayError):
-                recorded.submit("drain", one.verb, one.offers, one.client, one.number)
-        give_up = time.monotonic() + DRAIN_SECONDS
-        while (stats := q.stats()).submissions_active or stats.chunks_leased:
-            assert time.monotonic() < give_up, f"not drained: {stats}"
-            leases = recorded.reserve("drain", 500, 30.0, 0.2)
-            if leases:
-                receipts = [ticket_of(lease) for lease in leases]
-                recorded.complete("drain", receipts, [result_of(one, "drain") for one in receipts])
-        lines.note("drained")
-        recorded.census("drain")
-        for one in list(q.submissions()):
-            with suppress(fairway.FairwayError):
-                recorded.show("drain", one.id)
-                recorded.results("drain", one.id)
-        dead = list(q.dead())
-    lines.close()
-    return dead
-
-
 def last_shown(history: History) -> dict[int, dict]:
     """Every submission as the drain saw it."""
     return {request.args["sub"]: request.ok for request in history.of("show") if request.who == "drain"}
@@ -156,7 +123,8 @@ def test_nothing_acknowledged_is_lost_under_a_hundred_kills(tmp_path: Path) -> N
             spent = time.monotonic() - began
             assert spent < STORM_SECONDS, f"{storm.kills} kills with a call in flight in {spent:.0f} s"
         stormed = time.monotonic() - began
-        dead = drain(storm)
+        lines = Lines(storm.history, storm.offset, (storm.lives + 1) * CALLS_PER_LIFE)
+        dead = drain(storm.queue, lines, storm.lives + 1, storm.follower.unknown())
     finally:
         storm.end()
     drained = time.monotonic() - began

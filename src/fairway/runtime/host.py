@@ -10,6 +10,7 @@ import threading
 
 from fairway.engine.closing import Closing
 from fairway.engine.commands import Call, Goodbye, Reserved
+from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown
@@ -63,12 +64,16 @@ class Host(Executing):
                 self._give_back(pending.command, pending.reply)
             elif pending.draft is not None and not pending.draft.answered:
                 self._over(pending)
-                engine = self.usable()
-                if engine is not None:
-                    self.whole = False
-                    engine.abandon(pending.draft)
-                    self.whole = True
-                self.open.pop(pending.draft, None)
+                self._vanish(pending.draft)
+
+    def _vanish(self, draft: Draft) -> None:
+        """Nobody waits for this answer any more. Called under the lock."""
+        engine = self.usable()
+        if engine is not None:
+            self.whole = False
+            engine.abandon(draft)
+            self.whole = True
+        self.open.pop(draft, None)
 
     def give_up_wait(self, pending: Pending) -> bool:
         """The connection of a caller who may live is gone: a call that waits vanishes, and is asked again.
@@ -85,12 +90,7 @@ class Host(Executing):
                 return waited
             if draft.answered:
                 return False
-            engine = self.usable()
-            if engine is not None:
-                self.whole = False
-                engine.abandon(draft)
-                self.whole = True
-            self.open.pop(draft, None)
+            self._vanish(draft)
             return True
 
     def unreceived(self, reserved: Reserved) -> None:

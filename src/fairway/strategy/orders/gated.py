@@ -12,6 +12,7 @@ from typing import Generic
 from fairway.model.dice import Dice
 from fairway.strategy.candidate import value_of
 from fairway.strategy.order import SWEEP_RUNS_MIN, Grab, R
+from fairway.strategy.orders.ceilings import Ceilings
 from fairway.strategy.orders.urn import Urn
 from fairway.strategy.tiers import Cap, Value
 
@@ -30,10 +31,9 @@ class GatedOrder(Generic[R]):
         self, dice: Dice, caps: tuple[tuple[str, Cap], ...], counts: dict[str, dict[Value, int]]
     ) -> None:
         self._dice = dice
-        self._caps = caps
         self._counts = counts
-        self.most = {key: cap.at(1) for key, cap in caps}
-        self._consumers = 1
+        self._ceilings = Ceilings(caps, counts)
+        self.most = self._ceilings.most
         self._runs: dict[int, R] = {}
         self._where: dict[int, _Name] = {}
         self._gates: dict[_Name, Urn[int]] = {}
@@ -96,15 +96,8 @@ class GatedOrder(Generic[R]):
             self._open.put((key, value), urn.total)
 
     def seen(self, consumers: int) -> None:
-        if consumers == self._consumers:
-            return
-        self._consumers = consumers
-        for key, cap in self._caps:
-            old, self.most[key] = self.most[key], cap.at(consumers)
-            if self.most[key] > old:
-                for value, out in self._counts[key].items():
-                    if old <= out < self.most[key]:
-                        self.freed(key, value)
+        for key, value in self._ceilings.seen(consumers):
+            self.freed(key, value)
 
     def reweighed(self, tenant: str) -> None:
         pass

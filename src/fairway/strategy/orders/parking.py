@@ -11,6 +11,7 @@ from typing import Final, Generic
 
 from fairway.strategy.candidate import value_of
 from fairway.strategy.order import SWEEP_RUNS_MIN, Grab, R
+from fairway.strategy.orders.ceilings import Ceilings
 from fairway.strategy.orders.cells import GONE, Cell, Flow, Gate
 from fairway.strategy.orders.ranking import ID_BITS, Ranking
 from fairway.strategy.tiers import Cap, Value
@@ -31,10 +32,9 @@ class ParkingOrder(Generic[R]):
     ) -> None:
         self._ranking = ranking
         self._sign = ranking.sign
-        self._caps = caps
         self._counts = counts
-        self.most = {key: cap.at(1) for key, cap in caps}
-        self._consumers = 1
+        self._ceilings = Ceilings(caps, counts)
+        self.most = self._ceilings.most
         # The tenant's own limit is looked at once for its flow, not for each of its cells.
         self._by_tenant = ranking.tenants and "tenant" in self.most
         self._keys = tuple(key for key in self.most if not (self._by_tenant and key == "tenant"))
@@ -109,15 +109,8 @@ class ParkingOrder(Generic[R]):
             self._lower(flow)
 
     def seen(self, consumers: int) -> None:
-        if consumers == self._consumers:
-            return
-        self._consumers = consumers
-        for key, cap in self._caps:
-            old, self.most[key] = self.most[key], cap.at(consumers)
-            if self.most[key] > old:
-                for value, out in self._counts[key].items():
-                    if old <= out < self.most[key]:
-                        self.freed(key, value)
+        for key, value in self._ceilings.seen(consumers):
+            self.freed(key, value)
 
     def runs(self) -> Iterable[R]:
         return self._runs.values()
