@@ -143,6 +143,7 @@ def test_a_wait_that_is_asked_again_while_the_host_loads_keeps_its_leases(
         client = old.call(Register())
         if not waited:
             q.put(b"x")
+        until(lambda: host.sleeping_until)  # else its store thread, still awake, would load at once
         with host.lock:
             host.engine = None  # as if it had just taken over
             ring, host.ring = host.ring, lambda: None
