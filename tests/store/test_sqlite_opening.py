@@ -76,8 +76,10 @@ def test_an_empty_file_becomes_a_queue(tmp_path: Path) -> None:
 
 def test_many_threads_may_make_one_file_at_once(tmp_path: Path) -> None:
     opened: list[SqliteStore | BaseException] = []
+    together = threading.Barrier(12)
 
     def run(queue: str) -> None:
+        together.wait()
         try:
             opened.append(SqliteStore.open(tmp_path / "work.db", queue))
         except BaseException as error:

@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 import threading
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,7 +24,7 @@ from fairway.errors import (
     StoreFailed,
     StoreFull,
 )
-from fairway.limits import WRITER_CACHE_KIB
+from fairway.limits import BUSY_MILLISECONDS_MAX, WRITER_CACHE_KIB
 from fairway.store.sqlite.connections import connect, set_sync, transaction
 from fairway.store.sqlite.translate import translate
 
@@ -32,6 +33,7 @@ _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_BYTES: Final = 100
 # Before this SQLite a checkpoint beside a writer could, very rarely, corrupt the file (its "WAL-reset bug").
 _SQLITE_MIN: Final = (3, 51, 3)
+_REST_SECONDS: Final = 0.005
 
 Path = str | os.PathLike[str]
 
@@ -67,10 +69,22 @@ def _prepare(path: str, connection: apsw.Connection, steps: Sequence[str]) -> No
         raise ReadOnly(f"{path} cannot be written; mend its permissions.")
     set_sync(connection, True)
     migrate(connection, steps)
-    mode = connection.pragma("journal_mode", "wal")
-    if mode != "wal":
+    if _share_log(connection) != "wal":
         raise StoreFailed(f"The file system of {path} cannot share SQLite's log; use a local one.")
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+
+
+def _share_log(connection: apsw.Connection) -> str:
+    """Turn the write-ahead log on; gives the mode the file is in."""
+    until = time.monotonic() + BUSY_MILLISECONDS_MAX / 1000
+    while True:
+        try:
+            return str(connection.pragma("journal_mode", "wal"))
+        except apsw.BusyError:
+            # SQLite does not wait by itself here: two who change the mode at once would wait for each other.
+            if time.monotonic() > until:
+                raise
+            time.sleep(_REST_SECONDS)
 
 
 def migrate(connection: apsw.Connection, steps: Sequence[str]) -> None:
