@@ -35,7 +35,7 @@ class Gate:
 class Flow:
     """Cells that share a turn: a tenant, a tenant at a priority, or everything. At home are those not parked."""
 
-    __slots__ = ("above", "at", "cells", "entry", "home", "name", "tenant", "turns")
+    __slots__ = ("above", "cells", "entry", "home", "name", "tenant", "turns")
 
     def __init__(self, name: Hashable, tenant: str, turns: TurnTable | None, above: int) -> None:
         self.name = name
@@ -45,7 +45,6 @@ class Flow:
         self.home: list[tuple[int, Cell]] = []  # by lowest id
         self.entry: int | None = None  # its valid key on top
         self.cells: list[Cell] = []
-        self.at = 0  # which of them got its new turn last
 
     def __lt__(self, other: object) -> bool:
         return False

@@ -16,7 +16,7 @@ from fairway.strategy.orders.cells import GONE, Cell, Flow, Gate
 from fairway.strategy.orders.ranking import ID_BITS, Ranking
 from fairway.strategy.tiers import Cap, Value
 
-_AHEAD: Final = 12  # parked cells of a tenant that get its new turn at once; the rest when they are looked at
+_FEW: Final = 8  # this many cells of a flow are born at a gate; this many at a gate go home rather than be corrected
 _VOID_MAX: Final = 64  # a heap with more void entries than this, and than valid ones, is made anew
 
 
@@ -24,7 +24,8 @@ class ParkingOrder(Generic[R]):
     """Flows and gates on one heap; a cell stands at home in its flow, or is parked at one gate.
 
     A cell that a full value blocks is parked there; when the gate's turn comes its best cell goes home. So a
-    value that fills up or is freed moves one gate, however many runs have it.
+    value that fills up or is freed moves one gate, however many runs have it. Where many cells are parked, the
+    turns of those that were charged since are corrected on the spot; few go home, where one key stands for all.
     """
 
     def __init__(
@@ -89,8 +90,6 @@ class ParkingOrder(Generic[R]):
             turns.charge(flow.tenant)
             key = flow.entry = self._key(flow, cell.id)
             heapreplace(self._top, (key, flow))
-            if len(flow.cells) > 1:
-                self._look_ahead(flow)
             turns.rebase_due()
         return k - left
 
@@ -150,7 +149,7 @@ class ParkingOrder(Generic[R]):
             gate = self._gates.get((key, value))
             if gate is None:
                 gate = self._gates[key, value] = Gate(key, value, self._counts[key])
-            elif not gates:
+            elif not gates and len(flow.cells) < _FEW:
                 parked = gate  # so that a value that fills up closes one gate, and nothing moves
             gate.users += 1
             gates.append(gate)
@@ -254,27 +253,34 @@ class ParkingOrder(Generic[R]):
         elif (first := self._first(best)) is None:
             heappop(heap)
             self._end(best)
+        elif first != best.id:
+            best.id = first
+            self._rekey(best, gate)
         else:
             heappop(heap)
             best.parked = None
             gate.parked -= 1
-            if self._best(gate) is None:
-                heappop(top)
-                gate.entry = None
-            else:
+            if heap:
                 gate.entry = heap[0][0]
                 heapreplace(top, (gate.entry, gate))
-            best.id = first
+            else:
+                heappop(top)
+                gate.entry = None
             self._home(best)
 
     def _best(self, gate: Gate) -> Cell | None:
-        """The cell with the lowest key at the gate; void entries before it are dropped."""
+        """The cell with the lowest key at the gate; what is void or too low before it is dropped or corrected."""
         heap = gate.heap
+        many = gate.parked > _FEW
         while heap:
             key, cell = heap[0]
-            if cell.parked is gate and cell.entry == key:
+            if cell.parked is not gate or cell.entry != key:
+                heappop(heap)
+            elif many and (now := self._key(cell.flow, cell.id)) > key:
+                cell.entry = now
+                heapreplace(heap, (now, cell))
+            else:
                 return cell
-            heappop(heap)
         return None
 
     def _first(self, cell: Cell) -> int | None:
@@ -363,13 +369,3 @@ class ParkingOrder(Generic[R]):
             if cell.parked is not None:
                 self._park(cell, cell.parked)
         self._raise(flow)
-
-    def _look_ahead(self, flow: Flow) -> None:
-        """The turn of the flow rose: correct some keys now, so that not all are found too low at once."""
-        cells, at = flow.cells, flow.at
-        for _ in range(min(_AHEAD, len(cells))):
-            at = at + 1 if at + 1 < len(cells) else 0
-            gate = cells[at].parked
-            if gate is not None:
-                self._rekey(cells[at], gate)
-        flow.at = at
