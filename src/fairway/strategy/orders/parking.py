@@ -16,7 +16,7 @@ from fairway.strategy.orders.cells import GONE, Cell, Flow, Gate
 from fairway.strategy.orders.ranking import ID_BITS, Ranking
 from fairway.strategy.tiers import Cap, Value
 
-_FEW: Final = 8  # this many cells of a flow are born at a gate; this many at a gate go home rather than be corrected
+_FEW: Final = 8  # so many cells of a flow are born at a gate; so many at a gate go home, more are corrected
 _VOID_MAX: Final = 64  # a heap with more void entries than this, and than valid ones, is made anew
 
 
@@ -73,7 +73,10 @@ class ParkingOrder(Generic[R]):
             else:
                 self._park(cell, cell.parked)
         if len(self._runs) > self._sweep_at:
-            self.sweep()
+            if all(run.eligible for run in self._runs.values()):
+                self._sweep_at = 2 * len(self._runs)
+            else:
+                self.sweep()
 
     def take(self, k: int, grab: Grab[R]) -> int:
         left = k
