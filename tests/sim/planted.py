@@ -217,6 +217,12 @@ def _newest_first(engine: Engine, call: c.Call) -> c.Call:
     return _with(call, strategy="NewestFirst") if isinstance(call.command, c.Reserve) else call
 
 
+def _no_limits(engine: Engine, call: c.Call) -> c.Call:
+    """Hard limits are not looked at."""
+    limited = isinstance(call.command, c.Reserve) and call.command.strategy.startswith("MaxSimultaneous")
+    return _with(call, strategy="Fair") if limited else call
+
+
 def _short_lease(engine: Engine, call: c.Call) -> None:
     """Leases run out sooner than was said."""
     if isinstance(call.command, c.Reserve):
@@ -273,6 +279,7 @@ FAULTS: dict[str, tuple[Make, set[str]]] = {
     ),
     "an old consumer is heard": (_executed(_any_consumer), {"consumers_are_fenced"}),
     "Fair is not fair": (_executed(_newest_first), {"fifo_inside_a_tenant", "fair_shares"}),
+    "limits do not hold": (_executed(_no_limits), {"ceilings_hold"}),
     "a wake-up is lost": (lambda profile: World(profile, Deaf.load), {"no_wrong_empty_answer"}),
     "leases end too soon": (_executed(_same, _short_lease), {"no_double_lease"}),
 }

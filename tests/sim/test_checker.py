@@ -268,6 +268,24 @@ def nothing_is_lost__never_drained() -> Story:
 
 
 @planted
+def ceilings_hold() -> Story:
+    s = Story()
+    s.submit(10, 3)
+    s.reserve(1, (10, 0, 1, 1), strategy="Fair")
+    s.reserve(2, (10, 1, 1, 1), strategy='MaxSimultaneous("tenant", 1, Fair)')
+    return s
+
+
+@planted
+def ceilings_hold__inside_one_call() -> Story:
+    s = Story()
+    s.submit(10, 3, metadata={"region": "north"})
+    strategy = 'PreferDistinct("tenant", 1, MaxSimultaneous("region", 1, Fair))'
+    s.reserve(1, (10, 0, 2, 1), strategy=strategy, run={"metadata": {"region": "north"}})
+    return s
+
+
+@planted
 def receipts_are_unique() -> Story:
     s = Story()
     s.submit(10, 2)
@@ -750,6 +768,19 @@ def test_every_check_has_a_story_in_which_it_fails() -> None:
 
 def test_a_clean_history_passes() -> None:
     assert check_history(clean().history()) == []
+
+
+def test_a_ceiling_counts_only_what_is_surely_in_flight() -> None:
+    strategy = 'OrElse(SelectOnly("mode", "fast", Fair), MaxSimultaneous("tenant", 1, Fair))'
+    s = Story()
+    s.submit(10, 9)
+    s.reserve(1, (10, 0, 1, 1), seconds=5.0)
+    s.wait(6.0)
+    s.reserve(2, (10, 1, 1, 1), strategy=strategy)  # the first ran out
+    s.settle("complete", 2, (10, 1, 1), outcome="done")
+    s.reserve(3, (10, 2, 1, 1), strategy=strategy)  # the second was completed
+    s.reserve(4, (10, 3, 1, 1), strategy=strategy, run={"metadata": {"mode": "fast"}})  # not limited
+    assert check_named("ceilings_hold")(s.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

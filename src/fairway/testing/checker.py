@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fairway.testing.checks import (
     accepted,
     answers,
+    ceilings,
     content,
     counts,
     finals,
@@ -51,6 +52,7 @@ CHECKS: tuple[Check, ...] = (
     leases.check_already_means_done,
     leases.check_forged_receipts_are_refused,
     leases.check_settled_receipts_were_given,
+    ceilings.check_ceilings_hold,
     finals.check_nothing_after_final,
     finals.check_nothing_after_end,
     finals.check_attempts_are_bounded,

@@ -30,14 +30,14 @@ def check_no_double_lease(history: History) -> list[Violation]:
             if first.delivery is second.delivery:
                 what = f"chunk {id} stands twice in one reservation"
                 violations.append(found("no_double_lease", what, first.request))
-            elif (until := _held_until(facts, chunk, first, second)) > second.delivery.high + SLACK_SECONDS:
+            elif (until := held_until(facts, chunk, first, second)) > second.delivery.high + SLACK_SECONDS:
                 what = f"chunk {id} was handed out at {second.delivery.high:.3f}, but was leased until {until:.3f}"
                 renewals = [one.request for one in chunk.settled(first.receipt, "renew")]
                 violations.append(found("no_double_lease", what, first.request, second.request, *renewals))
     return violations
 
 
-def _held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
+def held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
     """When the first lease surely lasted until; 0.0 if it may have ended in another way."""
     end = second.request.end
     if facts.forgotten(first.begin, end):

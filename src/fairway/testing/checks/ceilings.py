@@ -1,0 +1,90 @@
+"""Ceilings: no pick under a hard limit is made while as many chunks of that value are surely in flight.
+
+Guards: DESIGN promise 10. A limit counts only where every step of the strategy that may have chosen the chunk has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.strategy.text import parse
+from fairway.strategy.tiers import Tier, Value
+from fairway.testing.checks.leases import held_until
+from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of
+from fairway.testing.history import History
+from fairway.testing.violation import Violation, found
+from fairway.testing.witness import strategies_of
+
+_Name = tuple[str, Value]
+
+
+def check_ceilings_hold(history: History) -> list[Violation]:
+    """What was surely out when a reservation was made, and what it took, are together within the limit."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for at, delivery in enumerate(facts.deliveries):
+        for (key, value), (most, taken) in _taken(facts, delivery).items():
+            out = list(_surely_out(facts, facts.deliveries[:at], delivery, (key, value)))
+            if len(out) + taken > most:
+                what = (
+                    f"{taken} chunks with {key} = {value!r} were handed out while {len(out)} were in flight;"
+                    f" the limit is {most}"
+                )
+                requests = {hand.receipt: hand.request for hand in out}.values()
+                violations.append(found("ceilings_hold", what, *requests, delivery.request))
+    return violations
+
+
+def _taken(facts: Facts, delivery: Delivery) -> dict[_Name, tuple[int, int]]:
+    """(limit, chunks taken) of each limited value in a reservation."""
+    texts = strategies_of(facts, delivery.request)
+    if not any("MaxSimultaneous" in text for text in texts):
+        return {}
+    tiers = [tier for text in texts for tier in parse(text).tiers()]
+    taken: dict[_Name, tuple[int, int]] = {}
+    for (submission, _), _ in delivery.picks():
+        run = delivery.runs.get(submission)
+        for name, most in _limits(tiers, run).items() if run is not None else ():
+            before = taken.get(name, (0, 0))
+            taken[name] = max(before[0], most), before[1] + 1
+    return taken
+
+
+def _limits(tiers: list[Tier], run: dict[str, object]) -> dict[_Name, int]:
+    """The limits that bind a run whichever step chose it; a share of the consumers cannot be known here."""
+    values = _values(run)
+    may = [
+        dict(tier.limits) for tier in tiers if all(values.get(key) == value for key, value in tier.selection)
+    ]
+    limits: dict[_Name, int] = {}
+    for key in set.intersection(*map(set, may)) if may else ():
+        chunks = [caps[key].chunks for caps in may]
+        if key in values and None not in chunks:
+            limits[key, values[key]] = max(n for n in chunks if n is not None)
+    return limits
+
+
+def _values(run: dict[str, object]) -> dict[str, Value]:
+    metadata = run.get("metadata") or {}
+    assert isinstance(metadata, dict)
+    return {**metadata, "tenant": str(run["tenant"])}
+
+
+def _surely_out(facts: Facts, earlier: list[Delivery], delivery: Delivery, name: _Name) -> Iterator[Hand]:
+    """The chunks with the value that were in flight when the reservation was made, whatever happened unseen."""
+    later = Hand(delivery, 0)
+    for one in earlier:
+        for id, attempt in one.picks():
+            run = one.runs.get(id[0])
+            if run is None or _values(run).get(name[0]) != name[1]:
+                continue
+            hand = Hand(one, attempt)
+            if _is_latest(facts, id, hand, delivery) and (
+                held_until(facts, facts.chunks[id], hand, later) > delivery.high + SLACK_SECONDS
+            ):
+                yield hand
+
+
+def _is_latest(facts: Facts, id: ChunkId, hand: Hand, delivery: Delivery) -> bool:
+    """Whether the chunk was not handed out again before: it counts once."""
+    return not any(hand.receipt < other.receipt <= delivery.receipt for other in facts.chunks[id].hands)
