@@ -16,5 +16,3 @@ solve() { # solve OUTPUT INPUT...
 solve requirements/uv.txt requirements/uv.in
 solve requirements/run.txt pyproject.toml
 solve requirements/dev.txt pyproject.toml requirements/dev.in --all-extras --constraint requirements/run.txt
-solve requirements/java.txt requirements/java.in
-solve requirements/peers.txt requirements/peers.in
