@@ -6,7 +6,9 @@ Guards: DESIGN promise 10. A limit counts only where every step of the strategy 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from fairway.strategy.candidate import Candidate, selects, value_of
 from fairway.strategy.text import parse
 from fairway.strategy.tiers import Tier, Value
 from fairway.testing.checks.leases import held_until
@@ -50,24 +52,22 @@ def _taken(facts: Facts, delivery: Delivery) -> dict[_Name, tuple[int, int]]:
     return taken
 
 
-def _limits(tiers: list[Tier], run: dict[str, object]) -> dict[_Name, int]:
+def _limits(tiers: list[Tier], run: dict[str, Any]) -> dict[_Name, int]:
     """The limits that bind a run whichever step chose it; a share of the consumers cannot be known here."""
-    values = _values(run)
-    may = [
-        dict(tier.limits) for tier in tiers if all(values.get(key) == value for key, value in tier.selection)
-    ]
+    candidate = _candidate(run)
+    may = [dict(tier.limits) for tier in tiers if selects(tier.selection, candidate)]
     limits: dict[_Name, int] = {}
     for key in set.intersection(*map(set, may)) if may else ():
         chunks = [caps[key].chunks for caps in may]
-        if key in values and None not in chunks:
-            limits[key, values[key]] = max(n for n in chunks if n is not None)
+        value = value_of(candidate, key)
+        if value is not None and None not in chunks:
+            limits[key, value] = max(n for n in chunks if n is not None)
     return limits
 
 
-def _values(run: dict[str, object]) -> dict[str, Value]:
-    metadata = run.get("metadata") or {}
-    assert isinstance(metadata, dict)
-    return {**metadata, "tenant": str(run["tenant"])}
+def _candidate(run: dict[str, Any]) -> Candidate:
+    """A run as a history shows it, for the strategy's own questions about values."""
+    return Candidate(run["id"], run["tenant"], 0, run.get("metadata") or {}, 1, True)
 
 
 def _surely_out(facts: Facts, earlier: list[Delivery], delivery: Delivery, name: _Name) -> Iterator[Hand]:
@@ -76,7 +76,7 @@ def _surely_out(facts: Facts, earlier: list[Delivery], delivery: Delivery, name:
     for one in earlier:
         for id, attempt in one.picks():
             run = one.runs.get(id[0])
-            if run is None or _values(run).get(name[0]) != name[1]:
+            if run is None or value_of(_candidate(run), name[0]) != name[1]:
                 continue
             hand = Hand(one, attempt)
             if _is_latest(facts, id, hand, delivery) and (
