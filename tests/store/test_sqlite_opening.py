@@ -25,7 +25,7 @@ from fairway.errors import (
     StoreFailed,
 )
 from fairway.store.sqlite import SqliteStore, opening
-from fairway.store.sqlite.opening import APPLICATION_ID, migrate, open_file
+from fairway.store.sqlite.opening import APPLICATION_ID, migrate, open_file, share_log
 from fairway.store.sqlite.statements import steps
 from fairway.testing.conformance import Owner
 
@@ -95,6 +95,27 @@ def test_many_threads_may_make_one_file_at_once(tmp_path: Path) -> None:
     assert sorted({store.take_over().queue_number for store in stores}) == [0, 1, 2, 3]
     for store in stores:
         store.close()
+
+
+class _Changing:
+    """A connection to a file whose mode somebody else is changing for a while."""
+
+    def __init__(self, busy: int) -> None:
+        self.busy = busy
+
+    def pragma(self, name: str, value: str) -> str:
+        assert (name, value) == ("journal_mode", "wal")
+        self.busy -= 1
+        if self.busy >= 0:
+            raise apsw.BusyError
+        return value
+
+
+def test_an_opener_waits_while_another_turns_the_log_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert share_log(_Changing(3)) == "wal"  # type: ignore[arg-type]
+    monkeypatch.setattr("fairway.store.sqlite.opening.BUSY_MILLISECONDS_MAX", 20)
+    with pytest.raises(apsw.BusyError):
+        share_log(_Changing(10**9))  # type: ignore[arg-type]
 
 
 def test_there_is_a_last_queue_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

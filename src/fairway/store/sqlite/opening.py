@@ -69,12 +69,12 @@ def _prepare(path: str, connection: apsw.Connection, steps: Sequence[str]) -> No
         raise ReadOnly(f"{path} cannot be written; mend its permissions.")
     set_sync(connection, True)
     migrate(connection, steps)
-    if _share_log(connection) != "wal":
+    if share_log(connection) != "wal":
         raise StoreFailed(f"The file system of {path} cannot share SQLite's log; use a local one.")
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
-def _share_log(connection: apsw.Connection) -> str:
+def share_log(connection: apsw.Connection) -> str:
     """Turn the write-ahead log on; gives the mode the file is in."""
     until = time.monotonic() + BUSY_MILLISECONDS_MAX / 1000
     while True:
