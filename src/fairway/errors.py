@@ -65,6 +65,12 @@ class NothingToRedrive(CallerError):
     code, status = "nothing_to_redrive", 409
 
 
+class WrongKind(CallerError):
+    """This kind of queue does not have this verb; open a queue of the other kind for it."""
+
+    code, status = "wrong_kind", 405
+
+
 class NotFairway(CallerError):
     """The file is not a Fairway queue; nothing was written to it. Give another path."""
 
@@ -77,10 +83,67 @@ class SchemaNewer(CallerError):
     code, status = "schema_newer", 400
 
 
+class NeedMissing(CallerError):
+    """This needs something that the machine does not have; the message says what to install."""
+
+    code, status = "need_missing", 501
+
+
 class ReadOnly(CallerError):
     """The queue's file or folder cannot be written; nothing was changed. Mend its permissions."""
 
     code, status = "read_only", 403
+
+
+class NotRing(CallerError):
+    """The file is not a ring, or one of another version; nothing was written to it. Give another path."""
+
+    code, status = "not_ring", 400
+
+
+class RingForeign(CallerError):
+    """The ring is used from another pid namespace; use it from there, or create another one here.
+
+    Who died there cannot be seen from here.
+    """
+
+    code, status = "ring_foreign", 400
+
+
+class RingMissing(CallerError):
+    """The ring's extension is not built here; install a C compiler and Python's headers, then install Fairway again."""
+
+    code, status = "ring_missing", 501
+
+
+class Unauthorized(CallerError):
+    """This server wants a token; give a valid one: token=, FAIRWAY_TOKEN or `Authorization: Bearer TOKEN`."""
+
+    code, status = "unauthorized", 401
+
+
+class Forbidden(CallerError):
+    """The token does not have the right for this, or does not reach this queue; ask for one that does."""
+
+    code, status = "forbidden", 403
+
+
+class BadMethod(CallerError):
+    """This address does not take that method; the header Allow names those it takes."""
+
+    code, status = "bad_method", 405
+
+
+class SlowBody(CallerError):
+    """The body did not arrive in time; send it faster, or in smaller parts."""
+
+    code, status = "slow_body", 408
+
+
+class BadMedia(CallerError):
+    """The body must be JSON, msgpack or, where a page of the docs says so, plain bytes, and not compressed."""
+
+    code, status = "bad_media", 415
 
 
 # -- a state that changed: the call was right once; look, then decide -------------------------------------------
@@ -146,6 +209,23 @@ class QueueHeld(StateError):
     code, status = "queue_held", 409
 
 
+class NotOwner(StateError):
+    """Another process owns this queue; send the call there, or open it with standby=True to take its place."""
+
+    code, status = "not_owner", 421
+
+    @property
+    def owner(self) -> str:
+        """Who owns it, as it calls itself: host, process and a word of its own."""
+        return str(self.details.get("owner", ""))
+
+    @property
+    def until(self) -> float:
+        """When it is taken over at the latest if nothing more is heard of it; seconds since 1970."""
+        until = self.details.get("until", 0.0)
+        return float(until) if isinstance(until, int | float) else 0.0
+
+
 class HostStuck(StateError):
     """The process that hosts this queue is stopped inside a transaction; continue or end it, then call again.
 
@@ -167,10 +247,46 @@ class Closed(StateError):
     code, status = "closed", 409
 
 
+class RingCrowded(StateError):
+    """All places of the ring are taken by living processes; close it in one of them."""
+
+    code, status = "ring_crowded", 503
+
+
+class RingForked(StateError):
+    """A forked child cannot use its parent's place in a ring; attach to the path again in the child."""
+
+    code, status = "ring_forked", 409
+
+
+class RingFull(StateError):
+    """There was no room in the ring in time; wait longer, or read faster."""
+
+    code, status = "ring_full", 503
+
+
+class QueueDeleted(StateError):
+    """The queue was deleted; nothing was changed. Open it again to make a new one under its name."""
+
+    code, status = "queue_deleted", 410
+
+
 class WaitTimeout(StateError):
     """The submission has not ended within the time given; wait again."""
 
     code, status = "wait_timeout", 408
+
+
+class TooManyCalls(StateError):
+    """This caller has as many calls under way as one caller may; the call was not executed. Wait, then repeat it."""
+
+    code, status = "too_many_calls", 429
+
+
+class Busy(StateError):
+    """The server has as much to do as it can hold, or is ending; the call was not executed. Wait, then repeat it."""
+
+    code, status = "busy", 503
 
 
 # -- our failure: nothing acknowledged is lost; the same call may be repeated -------------------------------------
@@ -206,10 +322,37 @@ class GroupUnknown(OurError):
     code, status = "group_unknown", 503
 
 
+class OutcomeUnknown(OurError):
+    """Whether the call had its effect cannot be told; what it put may be delivered, and twice if it is put again."""
+
+    code, status = "outcome_unknown", 503
+
+
 class PayloadCorrupt(OurError):
     """A stored payload or result does not match its checksum; the chunk was not handed out."""
 
     code, status = "payload_corrupt", 500
+
+
+class RingCorrupt(OurError):
+    """The ring is damaged; remove it and create another."""
+
+    code, status = "ring_corrupt", 500
+
+
+class Unreachable(OurError):
+    """No server answered in time; whether the call had an effect is known only when it is repeated by its number."""
+
+    code, status = "unreachable", 503
+
+
+class OwnerGone(OurError):
+    """The queue's owner went away before it answered; repeat the call under its number, or look before you repeat it.
+
+    Without a number nobody can say whether it had an effect.
+    """
+
+    code, status = "owner_gone", 503
 
 
 class ObjectMissing(OurError):

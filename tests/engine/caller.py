@@ -41,6 +41,7 @@ from tests.engine.desk import (
     parts,
     small_journal,
     small_pages,
+    small_reads,
     some,
     spread,
 )
@@ -69,12 +70,16 @@ SECONDS = [5.0, 60.0, 400.0]
 class Caller:
     """One queue, one client, some consumers; all choices come from outside."""
 
-    def __init__(self, choose: Choose) -> None:
+    def __init__(self, choose: Choose, window: int = 0, desk: type[Desk] = Desk) -> None:
         self.choose = choose
         self.patch = pytest.MonkeyPatch()
         small_journal(self.patch, self.one([0, 1, 3, 512]), self.one([1, 2, 256]))
         small_pages(self.patch, self.one([2, 65536]))
-        self.desk = Desk()
+        if window:
+            small_reads(self.patch, self.one([1, 2, 5, 400]))
+            self.desk = desk(window=window, fetched=self.one([1, 3, 100]), by_range=self.yes())
+        else:
+            self.desk = desk()
         self.ids: list[int] = []
         self.held: list[Reserved] = []
         self.waits: list[Draft] = []
@@ -85,11 +90,11 @@ class Caller:
         self.looked: list[tuple[Call, Found]] = []  # calls that have read the store and are not carried out
         self.new_client()
 
-    def live(self, steps: int) -> None:
+    def live(self, steps: int, verbs: Sequence[Callable[[Any], None]] = ()) -> None:
         """Do anything, so many times."""
         try:
             for _ in range(steps):
-                self.one(VERBS)(self)
+                self.one(verbs or VERBS)(self)
                 self.told_to_waiters()
             self.end_group()
         finally:

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fairway.engine import dirty
+from msgspec.structs import replace
+
+from fairway import limits
+from fairway.engine import closing, dirty, load, search, sheets
 from fairway.engine.commands import (
     Accepted,
     Call,
@@ -87,8 +90,20 @@ def offer(
 class Desk:
     """One queue. `audited` may be switched off where a test is long and checks what it is about itself."""
 
-    def __init__(self, now: float = 1_700_000_000.0, audited: bool = True) -> None:
-        self.shelf = Shelf()
+    def __init__(
+        self,
+        now: float = 1_700_000_000.0,
+        audited: bool = True,
+        window: int = 0,
+        fetched: int = 10_000,
+        by_range: bool = False,
+        steps: int = limits.PLAN_STEPS,
+    ) -> None:
+        self.shelf = Shelf(by_range=by_range)
+        self.window = window  # 0: everything fits
+        self.fetched = fetched
+        self.steps = steps  # of a slice of a new plan
+        self.reads_go_on = True  # False: whoever tests makes the reads himself
         self.now = now
         self.audited = audited
         self.groups: list[Group] = []  # all that were stored, in order
@@ -99,7 +114,10 @@ class Desk:
     def _open(self, forget: bool) -> None:
         self.starts += 1
         self.store = MemoryStore(self.shelf, "q")
-        self.engine = Engine.load(self.store, self.store.take_over(), self._start(forget))
+        start = replace(self._start(forget), plan_steps=self.steps)
+        if self.window:
+            start = replace(start, window_rows=self.window, fetched_rows=self.fetched, gc_rows=limits.GC_ROWS)
+        self.engine = Engine.load(self.store, self.store.take_over(), start)
         self.engine.tick(self.now)
         self.settle()
 
@@ -114,13 +132,28 @@ class Desk:
 
     def settle(self) -> None:
         """Store what is there to be stored, let the answers leave, and audit."""
+        self.read_on()
         while (closing := self.engine.close_group(self.now)) is not None:
             if closing.group is not None:
                 self.store.commit(closing.group)
                 self.groups.append(closing.group)
             self.engine.stored(closing)
+            self.read_on()
         if self.audited:
             self.audit()
+
+    def read_on(self) -> None:
+        """Make the reads that the window wants, and the plans."""
+        if self.reads_go_on:
+            self._read_on(self.engine)
+
+    def _read_on(self, engine: Engine) -> None:
+        for _ in range(5_000):
+            if not engine.wants_reads():
+                return
+            for read in engine.begin_reads(self.now):
+                engine.delivered(read, read.read(self.store), self.now)
+        raise AssertionError("reads never come to rest")
 
     @contextmanager
     def one_group(self) -> Iterator[None]:
@@ -155,11 +188,14 @@ class Desk:
 
     def audit(self) -> None:
         """Everything is as it must be, and a start would bring it back."""
+        if not self.reads_go_on:
+            self.engine.tick(self.now)  # a reserve that may not wait is put off until the store was asked
         truth.check(self.engine)
         assert self.engine.next_due > self.now
         fresh = self.fresh()
         truth.check(fresh)
         truth.same(self.engine, fresh)
+        truth.covered(self.engine, fresh)
 
     def fresh(self) -> Engine:
         """What a start would make of the store, without taking over."""
@@ -183,8 +219,11 @@ class Desk:
 
     def carry_out(self, call: Call, found: Found | None) -> Draft:
         """A call with what was looked up for it, however long ago."""
-        before = truth.footprint(self.engine) if self.audited else None
+        quiet = found is None or not self.window  # what a call names comes into memory, refused or not
+        before = truth.footprint(self.engine) if self.audited and quiet else None
         draft = self.engine.execute(call, self.now, found)
+        if not draft.answered:
+            self.read_on()
         if before is not None and draft.error is not None:
             truth.untouched(self.engine, before)
         if not self.grouping:
@@ -193,7 +232,19 @@ class Desk:
 
     def call(self, command: Command, client: int = 0, number: int = 0, received: int = 0) -> Any:
         """A call that is answered at once."""
-        return answer(self.send(command, client, number, received))
+        reply = answer(self.send(command, client, number, received))
+        if self.window and self.audited and isinstance(command, Reserve) and not self.grouping:
+            self._believe(command, reply)
+        return reply
+
+    def _believe(self, command: Reserve, reply: Any) -> None:
+        """Nobody is told "no work" by a window where one who sees everything would find some."""
+        if not reply.spans and not command.consumer and "%" not in command.strategy:
+            fresh = self.fresh()
+            draft = fresh.execute(Call(command), self.now)
+            self._read_on(fresh)
+            seen = answer(draft)
+            assert isinstance(seen, Reserved) and not seen.spans, f"wrong 'no work' for {command.strategy!r}"
 
     def submit(self, tenant: str = "a", n: int = 1, **told: Any) -> int:
         accepted: Accepted = self.call(Submit([offer(tenant, n, **told)]))
@@ -294,11 +345,21 @@ def answer(draft: Draft) -> Reply:
 def small_journal(monkeypatch: Any, groups: int = 2, objects: int = 1) -> None:
     """Objects are rewritten soon and few at a time, so that starts meet every mixture of objects and journal."""
     monkeypatch.setattr(dirty, "JOURNAL_GROUPS_MAX", groups)
-    monkeypatch.setattr(dirty, "FLUSH_OBJECTS_PER_GROUP_MAX", objects)
+    monkeypatch.setattr(dirty, "FLUSH_OBJECTS_PER_GROUP_MIN", objects)
+    monkeypatch.setattr(closing, "JOURNAL_TRIM_GROUPS", 1)
+
+
+def small_reads(monkeypatch: Any, rows: int) -> None:
+    """Reads of a few rows, and places that are given up soon."""
+    for name in ("UNPARK_IDS", "SCAN_ROWS", "CARRY_ROWS", "GC_ROWS", "TIMES_ROWS"):
+        monkeypatch.setattr(limits, name, rows)
+    monkeypatch.setattr(search, "FETCH_ROWS", rows)
+    monkeypatch.setattr(load, "TIMES_ROWS", rows)
 
 
 def small_pages(monkeypatch: Any, chunks: int = 4) -> None:
-    """Bitmap pages of a few chunks, so that small submissions have several."""
+    """Bitmap pages of a few chunks, so that small submissions have several, and sheets that do not hold one."""
+    monkeypatch.setattr(sheets, "SHEET_ROWS", max(1, min(limits.SHEET_ROWS, chunks // 2)))
     for name, module in list(sys.modules.items()):
         if name.startswith("fairway.engine.") and hasattr(module, "PAGE_CHUNKS"):
             monkeypatch.setattr(module, "PAGE_CHUNKS", chunks)

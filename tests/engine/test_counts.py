@@ -120,3 +120,22 @@ def test_winners_of_any_range_are_those_that_there_are() -> None:
             assert len(desk.winners(x, start, count)) == found, (start, count)
         desk.cancel(x) if desk.show(x).state == "active" else None
         desk.release(held), desk.submit("z"), desk.submit("z")
+
+
+def test_a_tenant_tells_what_it_was_handed_and_how_old_its_oldest_submission_is() -> None:
+    desk = Desk()
+    first = desk.submit("a", 2)
+    desk.pass_time(60.0)
+    desk.submit("a"), desk.submit("b")
+    held = desk.reserve(3)
+    desk.fail(some(held, (first, 0)), delay=0.0)
+    desk.reserve(1)
+    a, b = desk.call(Tenants())
+    assert (a.handed, b.handed, desk.stats().handed) == (3, 1, 4), "a retry is handed out again"
+    assert b.oldest - a.oldest == 60.0
+    desk.cancel(first)
+    (a, b) = desk.call(Tenants())
+    assert a.oldest == b.oldest
+    assert desk.stats().completed == 0
+    desk.complete(desk.reserve(1)), desk.complete(held)
+    assert desk.stats().completed == 2, "what ended before is not completed"

@@ -92,7 +92,7 @@ def test_a_returning_tenant_collects_no_turns_while_anothers_chunk_is_under_a_on
     desk.submit("back", 1), desk.submit("long", 1), desk.submit("busy", 400)
     first = desk.reserve(3, lease=3600)
     desk.complete(some(first, *(chunk for chunk in chunks(first) if first.runs[chunk[0]].tenant == "back")))
-    stands = desk.state.acked.ack
+    stands = desk.state.window.ack
     for step in range(10):
         desk.pass_time(60)
         desk.complete(desk.reserve(10))
@@ -100,7 +100,7 @@ def test_a_returning_tenant_collects_no_turns_while_anothers_chunk_is_under_a_on
             desk.restart()
     desk.submit("back", 50)
     assert desk.tenants_of(desk.reserve(20)).replace("back", "r").replace("busy", "b").count("r") in (10, 11)
-    assert desk.state.acked.ack == stands, "A stood still all the time"
+    assert desk.state.window.ack == stands, "A stood still all the time"
 
 
 def test_newest_first_consumers_and_then_a_newcomer() -> None:

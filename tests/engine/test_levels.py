@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from fairway.engine.commands import Submit
 from fairway.errors import TooLarge
 from fairway.fair.weights import U
 from fairway.limits import CHUNKS_MAX, PASS_MAX, V_REBASE_MAX
+from tests.engine import truth
 from tests.engine.desk import Desk, chunks, offer, some
 
 
@@ -18,12 +21,12 @@ def test_a_follows_what_is_finished_and_never_reaches_what_is_not() -> None:
     held = desk.reserve(4)
     for done, ack in [(1, (0, 0)), (0, levels[1]), (3, levels[1])]:
         desk.complete(some(held, (ids[done], 0)))
-        assert desk.state.acked.ack == ack
+        assert desk.state.window.ack == ack
     assert desk.state.era == 0
     desk.complete(some(held, (ids[2], 0)))
-    assert (desk.state.acked.ack, desk.state.era) == ((0, 0), 1), "an empty queue starts a new era"
+    assert (desk.state.window.ack, desk.state.era) == ((0, 0), 1), "an empty queue starts a new era"
     desk.restart()
-    assert (desk.state.acked.ack, desk.state.era) == ((0, 0), 1)
+    assert (desk.state.window.ack, desk.state.era) == ((0, 0), 1)
 
 
 def test_a_new_run_is_placed_above_a_even_while_a_long_lease_holds_a_back() -> None:
@@ -37,8 +40,36 @@ def test_a_new_run_is_placed_above_a_even_while_a_long_lease_holds_a_back() -> N
             desk.restart()
     late = desk.submit("late")
     run = desk.state.runs[late]
-    assert desk.state.acked.ack == (0, 0)
+    assert desk.state.window.ack == (0, 0)
     assert run.pass_ > desk.state.tables.plain.v, "the floor is never A alone"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_call_of_many_places_its_runs_as_single_calls_would(seed: int) -> None:
+    dice = Random(seed)
+    together, apart = Desk(audited=False), Desk(audited=False)
+    for _ in range(6):
+        offers = [
+            offer(
+                dice.choice("abc"),
+                dice.choice([0, 1, 1, 1, 3, 1000]),
+                weight=dice.choice([0, 0, 0, 300, 7000]),
+                delay=dice.choice([0.0, 0.0, 0.0, 60.0]),
+                deadline=dice.choice([0.0, 0.0, 0.0, 900.0]),
+            )
+            for _ in range(dice.randrange(1, 12))
+        ]
+        together.call(Submit(offers))
+        with apart.one_group():
+            for one in offers:
+                apart.call(Submit([one]))
+        taken = dice.randrange(1, 8)
+        for desk in (together, apart):
+            held = desk.reserve(taken)
+            if held.spans:
+                desk.complete(held)
+        assert truth.dump(together.engine) == truth.dump(apart.engine)
+        assert truth.dump(together.fresh()) == truth.dump(apart.fresh())
 
 
 def test_with_fair_consumers_runs_are_first_dispatched_in_level_order() -> None:

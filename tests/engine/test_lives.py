@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.engine.commands import Cancel, Complete, Submit
+from fairway.engine.commands import Cancel, Complete, Redrive, Submit
 from fairway.errors import AlreadyEnded, NotFound, NothingToRedrive
 from tests.engine.desk import Desk, attempts, chunks, offer, parts, small_pages, some
 
@@ -227,7 +227,7 @@ def test_a_redrive_takes_a_new_place_and_a_waits_for_it() -> None:
     held = desk.reserve(2)
     desk.complete(some(held, (a, 0)))
     desk.restart()
-    assert desk.state.acked.ack < (desk.state.runs[b].pass_, b)
+    assert desk.state.window.ack < (desk.state.runs[b].pass_, b)
     desk.complete(some(held, (b, 0)))
     assert desk.show(b).state == "completed"
 
@@ -284,3 +284,17 @@ def test_an_acknowledged_submission_ends_in_exactly_one_final_state_per_life() -
         assert desk.show(id).state == state
         with pytest.raises(AlreadyEnded):
             desk.cancel(id)
+
+
+def test_a_submission_whose_deadline_passed_while_it_was_away_is_handed_to_nobody() -> None:
+    """A call that names it brings it into memory; whoever waits is served before what is due is done."""
+    desk = Desk(window=1)
+    x = desk.submit(n=1, delay=40, deadline=15)
+    others = {desk.message("b") for _ in range(4)}
+    leased = [chunk for _ in others for chunk in chunks(desk.reserve(1, lease=600))]
+    assert {id for id, _ in leased} == others and x not in desk.state.runs
+    waiting = desk.wait_for_work(600)
+    desk.now += 60
+    desk.send(Redrive(x))
+    assert not waiting.answered
+    assert desk.show(x).state == "failed" and desk.show(x).error == "the deadline passed"

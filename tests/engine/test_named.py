@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.engine.commands import Consumers, Reserve
-from fairway.errors import BadArgument, ConsumerFenced, ReservationOpen, SeqTrimmed
+from fairway.engine.commands import Complete, Consumers, Fail, Finish, Finished, Join, Reserve
+from fairway.errors import BadArgument, ConsumerFenced, LeaseLost, ReservationOpen, SeqTrimmed, TooLarge
 from fairway.limits import CONSUMER_SILENT_SECONDS
-from tests.engine.desk import Desk, answer, attempts, chunks, small_journal, some
+from fairway.model.page import results_of
+from tests.engine.desk import Desk, answer, attempts, chunks, small_journal, some, spread
 
 
 def test_the_same_seq_is_handed_back_unchanged_with_finished_chunks_included() -> None:
@@ -259,3 +260,116 @@ def test_a_consumer_with_nothing_open_is_forgotten_in_the_end() -> None:
         desk.pass_time(3 * 86400)
     desk.restart()
     assert set(desk.state.consumers) == {"busy"}
+
+
+# -- a batch is settled whole
+
+
+def finish(desk: Desk, epoch: int = 0, run: str = "", **told: object) -> Finished:
+    return desk.call(Finish("c", epoch, run, **told))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["epoch", "run"])
+def test_a_batch_is_settled_whole_and_only_by_its_epoch_or_run(way: str) -> None:
+    desk = Desk()
+    x = desk.submit("a", 6, policy="dead_letter")
+    epoch = desk.call(Join("c", "first"))
+    given = desk.named("c", epoch, 1)
+    who = {"epoch": epoch} if way == "epoch" else {"run": "first"}
+    done = Complete(some(given, (x, 0), (x, 1)), None, True, 77)
+    bad = Fail(some(given, (x, 2)), "no", retry=False)
+    told = finish(desk, **who, completed=[done], failed=[bad], first=b"all", others=b"see")
+    assert (spread(told.completed[0]), spread(told.failed[0]), told.rest) == (["done"] * 2, ["dead"], 3)
+    desk.restart()
+    shown = desk.show(x)
+    assert (shown.done, shown.failed, shown.state) == (5, 1, "failed")
+    pages = [results_of(page.body) for page in desk.store.results(x, 0, 9)]
+    assert pages == [[(3, b"all"), (4, b"see"), (5, b"see")]]
+    assert desk.named("c", epoch, 1).spans == given.spans, "it is handed back unchanged until it is trimmed"
+    again = finish(desk, **who, completed=[done], failed=[bad], first=b"all")
+    assert (spread(again.completed[0]), again.rest) == (["already"] * 2, 0)
+    assert spread(again.failed[0]) in (["ended"], ["lost"])
+    assert (told.before, again.before) == (0, 1), "a replay is told from a batch that has no chunk"
+    desk.trim("c", epoch, 1)
+    assert finish(desk, **who, first=b"all").before == 0
+
+
+def test_a_batch_of_a_process_that_was_replaced_changes_nothing() -> None:
+    desk = Desk()
+    x = desk.submit("a", 2)
+    first = desk.call(Join("c", "one"))
+    given = desk.named("c", first, 1)
+    desk.call(Join("c", "two"))
+    done = Complete(some(given, (x, 0)))
+    for who in ({"epoch": first}, {"run": "one"}, {"run": "three"}):
+        with pytest.raises(ConsumerFenced):
+            finish(desk, **who, completed=[done])
+    with pytest.raises(BadArgument):
+        finish(desk, completed=[done])
+    with pytest.raises(ConsumerFenced):
+        desk.call(Finish("nobody", 0, "two"))
+    assert desk.show(x).done == 0 and desk.stats().chunks_leased == 2
+
+
+def test_a_batch_completes_nothing_that_its_epoch_was_not_handed() -> None:
+    desk = Desk()
+    x = desk.submit("a", 2)
+    desk.named("c", desk.join("c"), 1)
+    epoch = desk.call(Join("c", "new"))
+    assert finish(desk, epoch).rest == 0
+    assert desk.show(x).done == 0
+    kept = desk.named("c", epoch, 1)
+    assert finish(desk, epoch).rest == len(chunks(kept)) == 1
+
+
+def test_a_batch_that_is_refused_changes_nothing() -> None:
+    desk = Desk()
+    x = desk.submit("a", 3)
+    epoch = desk.join("c")
+    given = desk.named("c", epoch, 1)
+    good = Complete(some(given, (x, 0)))
+    for bad in (
+        {"completed": [good, Complete(some(given, (x, 1)), [b"one", b"two"])]},
+        {"completed": [good], "failed": [Fail(some(given, (x, 1)), "no", delay_seconds=1e12)]},
+        {"completed": [good] * 10_001},
+        {"first": bytes(2**20), "others": bytes(2**26)},
+    ):
+        with pytest.raises((BadArgument, TooLarge)):
+            finish(desk, epoch, **bad)
+    assert desk.show(x).done == 0
+
+
+def test_a_batch_that_must_be_whole_is_refused_when_a_chunk_of_it_is_gone() -> None:
+    desk = Desk()
+    x, y = desk.submit("a", 2), desk.submit("b", 2)
+    epoch = desk.join("c")
+    desk.named("c", epoch, 1)
+    desk.cancel(y)
+    with pytest.raises(LeaseLost):
+        finish(desk, epoch, whole=True, first=b"all")
+    assert desk.show(x).done == 0
+    epoch = desk.join("c")
+    assert chunks(desk.named("c", epoch, 1)) == [(x, 0)], "what is left is halved"
+    assert finish(desk, epoch, whole=True, first=b"all").rest == 1
+    assert finish(desk, epoch, whole=True, first=b"all").rest == 0, "a replay of it is no loss"
+
+
+def test_a_replay_may_be_asked_for_unhalved() -> None:
+    desk = Desk()
+    x = desk.submit("a", 4)
+    given = desk.named("c", desk.join("c"), 1)
+    epoch = desk.join("c")
+    again = desk.call(Reserve(9, consumer="c", consumer_epoch=epoch, seq=1, halve=False))
+    assert again.spans == given.spans == [(x, 0, 4, 1)]
+
+
+def test_back_offs_are_counted() -> None:
+    desk = Desk()
+    x = desk.submit("a", 3)
+    given = desk.reserve(3)
+    desk.fail(some(given, (x, 0), (x, 1)), delay=5)
+    assert desk.stats().chunks_retrying == 2
+    desk.restart()
+    assert desk.stats().chunks_retrying == 2
+    desk.pass_time(6)
+    assert desk.stats().chunks_retrying == 0

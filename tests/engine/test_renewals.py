@@ -78,3 +78,23 @@ def test_a_chunk_named_twice_in_a_call_is_answered_once() -> None:
     assert desk.fail(some(held, (x, 1), (x, 1))) == ["retrying", "lost"]
     assert desk.release(some(held, (x, 2), (x, 2))) == ["released", "lost"]
     assert desk.show(x).done == 1
+
+
+@pytest.mark.parametrize("later", range(6))
+@pytest.mark.parametrize("objects", [1, 2])
+def test_a_start_finds_the_new_part_of_a_hold_stored_and_the_old_one_not(
+    monkeypatch, objects: int, later: int
+) -> None:
+    """Both differ from what is stored; a crash comes between the two groups that write them."""
+    small_journal(monkeypatch, 8, objects)
+    desk = Desk()
+    x = desk.submit(n=4)
+    held = desk.reserve(3, lease=500)
+    for n in range(12):
+        desk.submit(f"z{n % 3}")
+    desk.renew(some(held, (x, 0)), 600)
+    desk.restart()
+    for n in range(later):
+        desk.submit(f"v{n}")
+    desk.restart()
+    assert desk.complete(held) == ["done"] * 3

@@ -129,6 +129,16 @@ def test_explain_says_why_others_wait() -> None:
     assert "tenant 'next'" in told and "not before 60 s from now" in told and "its tenant is paused" in told
 
 
+@pytest.mark.parametrize("strategy", ["CustomPriority", "OldestFirst", "NewestFirst", "Fair"])
+def test_explain_names_first_what_comes_first(strategy: str) -> None:
+    desk = Desk()
+    for i in range(6):
+        desk.submit("abc"[i % 3], 1, priority=i % 2 + (i == 3))
+    told = desk.call(Explain(strategy))
+    ((id, _),) = chunks(desk.reserve(1, strategy))
+    assert f"submission {id}" in told.splitlines()[1]
+
+
 def test_explain_tells_of_every_block() -> None:
     desk = Desk()
     fast = desk.submit("acme", 3, metadata={"mode": "preview"})

@@ -131,6 +131,28 @@ def test_a_waiter_whose_strategy_was_locked_out_meanwhile_hears_of_it() -> None:
     assert answer(own).spans
 
 
+@pytest.mark.parametrize("window", [0, 1])
+def test_a_waiter_without_a_strategy_of_its_own_follows_the_queues(window: int) -> None:
+    """What the new strategy hands out it hands out at once, to those who came first."""
+    desk = Desk(window=window)
+    desk.configure(strategy='SelectOnly("lane", "fast", Fair)')
+    ids = [desk.message() for _ in range(3)]
+    first = desk.wait_for_work(600)
+    other = desk.wait_for_work(600, strategy='SelectOnly("lane", "slow", Fair)')
+    last = desk.wait_for_work(600)
+    assert not first.answered and not last.answered
+    desk.configure(lease_seconds=50.0)
+    assert not first.answered
+    desk.configure(strategy='MaxSimultaneous("tenant", 1, OldestFirst)')
+    assert chunks(answer(first)) == [(ids[0], 0)]
+    assert not last.answered, "one of the tenant is in flight"
+    desk.configure(strategy="OldestFirst")
+    assert chunks(answer(last)) == [(ids[1], 0)]
+    desk.configure(strategy="NewestFirst")
+    desk.pass_time(700)
+    assert not answer(other).spans and desk.state.waiting == 0
+
+
 def test_wait_is_answered_when_the_submission_ends_or_the_time_is_over() -> None:
     desk = Desk()
     x = desk.submit(n=1)

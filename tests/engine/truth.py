@@ -11,13 +11,15 @@ from copy import deepcopy
 from typing import Any
 
 from fairway.engine import done
+from fairway.engine.backlog import standing_of
 from fairway.engine.commands import Win
 from fairway.engine.done import wins_of
 from fairway.engine.engine import Engine
 from fairway.engine.named import expire_at
-from fairway.engine.run import Run
+from fairway.engine.run import AWAY, FETCHED, TRACKED, Run
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
 from fairway.fair.weights import W_DEFAULT, U
+from fairway.fair.window import COUNTED, PARKED
 from fairway.model.stored import Kind
 from fairway.strategy.candidate import selects, value_of
 
@@ -90,7 +92,7 @@ def _check_run(state: State, run: Run) -> None:
     assert run.ready == run.total - run.done.count - len(run.dead) - len(run.out) - backing >= 0
     assert run.done.count + len(run.dead) < run.total, "else it has ended"
     may = run.ready > 0 and not run.paused and not run.owner.paused and not run.due
-    assert run.eligible == may, (run.id, run.eligible)
+    assert run.eligible == (may and run.standing != AWAY), (run.id, run.eligible)
     assert run.returned <= set(run.gaps)
 
 
@@ -106,7 +108,7 @@ def _check_tenants(state: State) -> None:
         active = [run for run in runs if run.state == "active"]
         backing = sum(tried.due > 0 for run in active for tried in run.tried.values())
         assert set(tenant.runs) == {run.id for run in active}
-        assert tenant.waiting == sum(run.ready for run in active) + backing, name
+        assert tenant.waiting == sum(run.ready for run in active) + backing + tenant.away, name
         assert tenant.leased == sum(len(run.out) for run in runs), name
     assert state.leased == sum(len(run.out) for run in state.runs.values())
 
@@ -163,20 +165,41 @@ def _check_dues(state: State) -> None:
         if run.state != "active":
             continue
         if run.due:
-            assert run.due > state.now and (run.due, run.id, DUE_START) in dues
+            assert run.due > state.now
+            assert (run.due, run.id, DUE_START) in dues or _later(state.aside.due_until, (run.due, run.id))
         for index, tried in run.tried.items():
             assert not tried.due or (tried.due, run.id, index) in dues
         if run.described.deadline and run.life == 1:
-            assert (run.described.deadline, run.id, DUE_DEADLINE) in dues
+            at = (run.described.deadline, run.id)
+            assert (*at, DUE_DEADLINE) in dues or _later(state.aside.over_until, at)
+
+
+def _later(until: tuple[float, int] | None, time: tuple[float, int]) -> bool:
+    """Whether a time lies beyond those that are known: it is read from the store when it is near."""
+    return until is not None and time > until
 
 
 def _check_levels(state: State) -> None:
-    acked = state.acked
-    levels = [(run.pass_, run.id) for run in state.runs.values() if run.state == "active"]
-    assert acked.unfinished == len(levels)
-    assert all(level > acked.ack for level in levels), "A never reaches an unfinished level"
-    assert sorted(level for level in acked._tracked if level not in acked._done) == sorted(levels)
-    assert all(level[0] <= state.top for level in levels)
+    window, aside = state.window, state.aside
+    runs = [run for run in state.runs.values() if run.state == "active"]
+    assert aside.here == len(runs)
+    assert all(run.level > window.ack for run in runs), "A never reaches an unfinished level"
+    assert window.ack <= window.read and window.counted <= window.rows_max
+    assert window.counted == sum(standing == COUNTED for standing in window.tracked.values())
+    assert set(window.tracked) == {run.level for run in runs if run.standing == TRACKED}
+    assert set(window.fetched) == {run.id for run in runs if run.standing == FETCHED}
+    for run in runs:
+        standing = standing_of(run)
+        if run.standing == TRACKED:
+            assert window.tracked[run.level] == standing, run.id
+        elif run.level <= window.read:
+            assert standing == PARKED or window.pinned(run.level), (run.id, standing)
+            # What is pinned bounds A by itself.
+            known = window.parked <= run.level or window.pinned(run.level)
+            assert standing != PARKED or known, run.id
+        assert (run.id in aside.spare) == (run.standing == AWAY and standing == COUNTED)
+        assert (run.id in aside.idle) == (run.standing == AWAY and standing == PARKED)
+    assert all(run.pass_ <= state.top for run in runs)
 
 
 def _check_waits(state: State) -> None:
@@ -186,25 +209,33 @@ def _check_waits(state: State) -> None:
     assert all(queue for queue in state.waiters.values()) and all(state.watchers.values())
     timed = {id(entry[2]) for entry in state.timeouts}
     for who in (*waiters, *watchers):
-        assert who.drafts and not any(draft.answered for draft in who.drafts) and id(who) in timed
+        assert who.drafts and not any(draft.answered for draft in who.drafts)
+        assert id(who) in timed or who.ticket in state.aside.overdue
     for id_ in state.watchers:
         assert state.runs[id_].state == "active"
     for text in () if state.paused else state.waiters:
         plan = state.plans.get(text)
         assert plan.pinned >= len(state.waiters[text])
-        assert not plan.next_up(1, state.reservers.count(state.now)), "somebody waits though there is work"
+        up = plan.next_up(1, state.reservers.count(state.now)) if plan.ready else []
+        assert not up, "somebody waits though there is work"
     pending = {(id, number) for id, client in state.clients.items() for number in client.pending}
     assert pending == {(waiter.client, waiter.number) for waiter in waiters if waiter.number}
 
 
 def _check_orders(state: State) -> None:
     eligible = [run for run in state.runs.values() if run.eligible]
+    building = state.plans._building
+    new = {live.tier for live in building.lives} if building is not None else set()
     for tier, order in state.plans._orders.items():
+        if tier in new:
+            continue  # it has not met all runs yet
         known = {run.id: run for run in order.runs()}
         for run in eligible:
             if selects(tier.selection, run):
                 assert known.get(run.id) is run, f"an order does not know run {run.id}"
     for key, counts in state.plans.in_flight.counts.items():
+        if building is not None and key in building.keys:
+            continue
         out: Counter[str | int] = Counter()
         for run in state.runs.values():
             value = value_of(run, key)
@@ -235,11 +266,12 @@ def dump(engine: Engine) -> dict[str, Any]:
         "turns": {name: (turn, plain.rest[name]) for name, turn in plain.turn.items()},
         "idle": set(plain._idle),
         "weights": {name: w for name, w in plain.weight.items() if w != W_DEFAULT},
-        "ack": state.acked.ack,
+        "ack": state.window.ack,
+        "counts": (state.live, state.done, state.dead),
         "tenants": {
-            name: (t.paused, t.waiting, t.leased, sorted(t.runs))
+            name: (t.paused, t.waiting, t.leased, t.submissions)
             for name, t in state.tenants.items()
-            if t.paused or t.waiting or t.leased or t.runs
+            if t.paused or t.waiting or t.leased or t.submissions
         },
         "forecast": {name: state.forecast.ahead(name) for name, t in state.tenants.items() if t.waiting},
         "runs": {id: _run(run) for id, run in state.runs.items()},
@@ -300,6 +332,20 @@ def untouched(engine: Engine, before: dict[str, Any]) -> None:
         assert key == "clients" or before[key] == after[key], f"a refused call changed {key}"
 
 
+def covered(live: Engine, fresh: Engine) -> None:
+    """Every unfinished run in the store is where the window's rules say; `fresh` sees all of them."""
+    window, runs = live.state.window, live.state.runs
+    for run in fresh.state.runs.values():
+        if run.state != "active":
+            continue
+        assert run.level > window.ack, "A passed an unfinished row"
+        if run.level <= window.read and run.id not in runs and not live.state.aside.tenants:
+            assert window.parked <= run.level, "a row below R is neither tracked nor parked"
+            assert standing_of(run) == PARKED or run.id in live.state.aside.ids, (run.id, standing_of(run))
+        if run.level > window.read:
+            assert not window.at_end or window.pinned(run.level), "a row above R at the end of the table"
+
+
 def named(state: State, hold: Any) -> bool:
     consumer = state.consumers.get(hold.consumer)
     return consumer is not None and hold.seq in consumer.open
@@ -319,6 +365,11 @@ def same(live: Engine, fresh: Engine) -> None:
         received = live.state.clients[id].received
         assert fresh.state.clients[id].received <= received
         its["clients"][id] = {n: body for n, body in outcomes.items() if n > received}
+    ahead = its.pop("ack") <= mine.pop("ack")
+    assert ahead or live.state.window.rows_max < 1000, "A is stored with the next group"
+    its["runs"] = {id: its["runs"].get(id) for id in mine["runs"]}  # others left memory
+    for known in (*mine["runs"].values(), *its["runs"].values()):
+        known["counts"] = known["counts"][:2]  # whether it is handed out from is the window's to say
     for key in mine:
         if isinstance(mine[key], dict) and mine[key] != its[key]:
             for inner in mine[key].keys() | its[key].keys():

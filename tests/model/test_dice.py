@@ -31,6 +31,16 @@ def test_one_seed_gives_one_stream(seed: int) -> None:
     assert len(set(stream)) == 5 and all(0 <= x < 2**64 for x in stream)
 
 
+@given(seeds)
+def test_draws_aside_leave_the_stream_as_it_was(seed: int) -> None:
+    one, other = Dice(seed), Dice(seed)
+    one.bits64(), other.bits64()
+    with one.aside():
+        aside = [one.bits64() for _ in range(5)]
+    stream = [one.bits64() for _ in range(5)]
+    assert stream == [other.bits64() for _ in range(5)] and not set(stream) & set(aside)
+
+
 def test_the_generator_is_splitmix64() -> None:
     dice = Dice(1234567)  # the reference values that go with the published generator
     assert [dice.bits64() for _ in range(3)] == [
@@ -62,7 +72,7 @@ def test_below_is_uniform(n: int) -> None:
 
 @given(st.integers(1, 3000), seeds)
 def test_a_shuffle_is_a_permutation_and_place_undoes_at(n: int, seed: int) -> None:
-    shuffle = Shuffle(n, seed)
+    shuffle = Shuffle.seeded(n, seed)
     order = [shuffle.at(place) for place in range(n)]
     assert sorted(order) == list(range(n))
     assert all(shuffle.place(element) == place for place, element in enumerate(order))
@@ -72,7 +82,7 @@ def test_a_shuffle_is_a_permutation_and_place_undoes_at(n: int, seed: int) -> No
 def test_a_shuffle_of_any_size_can_be_undone_in_constant_memory(
     n: int, seed: int, data: st.DataObject
 ) -> None:
-    shuffle = Shuffle(n, seed)
+    shuffle = Shuffle.seeded(n, seed)
     place = data.draw(st.integers(0, n - 1))
     element = shuffle.at(place)
     assert 0 <= element < n and shuffle.place(element) == place
@@ -80,7 +90,7 @@ def test_a_shuffle_of_any_size_can_be_undone_in_constant_memory(
 
 def test_a_shuffle_depends_on_its_seed_and_leaves_little_in_place() -> None:
     n = 1000
-    one, other = Shuffle(n, 1), Shuffle(n, 2)
+    one, other = Shuffle.seeded(n, 1), Shuffle.seeded(n, 2)
     assert [one.at(i) for i in range(n)] != [other.at(i) for i in range(n)]
     assert sum(one.at(i) == i for i in range(n)) < 20
     # Neighbours do not stay neighbours: a run of the deck is spread over all of it.
@@ -91,7 +101,7 @@ def test_a_shuffle_depends_on_its_seed_and_leaves_little_in_place() -> None:
 def test_over_many_seeds_every_element_is_equally_likely_to_be_first() -> None:
     n, counts = 10, [0] * 10
     for seed in range(5000):
-        counts[Shuffle(n, mix(seed)).at(0)] += 1
+        counts[Shuffle.seeded(n, mix(seed)).at(0)] += 1
     assert chi_square(counts) < critical(n - 1)
 
 
@@ -101,7 +111,7 @@ def test_neighbours_of_a_shuffle_are_unrelated(n: int) -> None:
     for apart in (1, 2, 7):
         counts = [0] * n
         for seed in range(60 * n):
-            shuffle = Shuffle(n, seed)
+            shuffle = Shuffle.seeded(n, seed)
             counts[(shuffle.at(apart) - shuffle.at(0)) % n] += 1
         assert counts[0] == 0
         expected = 60 * n / (n - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.model.ids import next_id, next_ids, queue_of, seconds_of
+from fairway.model.ids import all_of, next_id, next_ids, queue_of, seconds_of
 
 MOMENTS = st.floats(min_value=1.5e9, max_value=1.9e9) | st.just(0.0)
 LASTS = st.integers(0, 2**62)
@@ -32,3 +32,11 @@ def test_many_ids_are_those_that_one_by_one_would_give(now: float, last: int, qu
 
 def test_the_time_in_an_id_is_that_of_its_making() -> None:
     assert abs(seconds_of(next_id(1_800_000_000.5, 0, 3)) - 1_800_000_000.5) < 0.001
+
+
+@given(st.lists(st.integers(1, 2**62), min_size=1, max_size=5), st.integers(0, 1023), st.booleans())
+def test_all_of_a_queue_are_those_of_which_each_is(ids: list[int], queue: int, near: bool) -> None:
+    if near:
+        ids = [(ids[0] >> 12 << 12) | (id & 4095) for id in ids]
+    assert all_of(queue_of(ids[0]), ids) == (len({queue_of(id) for id in ids}) == 1)
+    assert all_of(queue, ids) == all(queue_of(id) == queue for id in ids)

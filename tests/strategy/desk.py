@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
+from fairway import limits
 from fairway.fair.levels import Acked, Forecast, Level
 from fairway.fair.turns import Tables, Turns
 from fairway.fair.weights import W_DEFAULT, thousandths
@@ -44,8 +45,9 @@ class Row(Candidate, eq=False):
 
 
 class Desk:
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, steps: int = limits.PLAN_STEPS) -> None:
         self.dice = Dice(seed)
+        self.steps = steps  # of a slice of a new plan
         self.weight: dict[str, int] = {}
         self.rows: dict[int, Row] = {}
         self.paused: set[str] = set()
@@ -64,10 +66,9 @@ class Desk:
         self.tables = tables
         self.turns = tables.plain
         self.woken = False
-        self.plans: Plans[Row] = Plans(tables, self.dice, lambda: self.rows.values(), self.leases)
-
-    def leases(self) -> list[tuple[Row, int]]:
-        return [(row, len(row.out)) for row in self.rows.values()]
+        self.plans: Plans[Row] = Plans(
+            tables, self.dice, self.rows, lambda row: len(row.out), steps=self.steps
+        )
 
     def restart(self) -> None:
         """Everything in memory is gone; what was stored comes back."""
@@ -140,7 +141,10 @@ class Desk:
 
     def take(self, k: int, strategy: str = "Fair", consumers: int = 1) -> list[Chunk]:
         self.got = []
-        n = self.plans.get(strategy).take(k, self.grab, consumers)
+        plan = self.plans.get(strategy)
+        if not plan.ready:
+            self.plans.finish()
+        n = plan.take(k, self.grab, consumers)
         assert n == len(self.got)
         return self.got
 

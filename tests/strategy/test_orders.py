@@ -10,6 +10,7 @@ from fairway.fair.turns import Tables, Turns
 from fairway.model.dice import Dice
 from fairway.strategy.candidate import Candidate
 from fairway.strategy.order import SWEEP_RUNS_MIN
+from fairway.strategy.orders.fair import FairOrder
 from fairway.strategy.plan import Plans
 from tests.strategy.desk import Desk
 
@@ -40,7 +41,7 @@ def grab(run: Candidate, n: int, shuffled: bool) -> None:
 
 
 def plans(*runs: Candidate, plans_max: int = limits.PLANS_MAX) -> Plans[Candidate]:
-    return Plans(Tables({}), Dice(3), lambda: runs, plans_max=plans_max)
+    return Plans(Tables({}), Dice(3), {run.id: run for run in runs}, plans_max=plans_max)
 
 
 # -- every order
@@ -105,7 +106,7 @@ def test_the_latest_object_of_a_run_counts(strategy: str) -> None:
 def test_a_grab_that_fails_leaves_the_pick_undone(strategy: str) -> None:
     tables = Tables({})
     runs = [candidate(1, "a", 2), candidate(2, "b", 2)]
-    order = Plans(tables, Dice(1), lambda: runs).get(strategy)
+    order = Plans(tables, Dice(1), {run.id: run for run in runs}).get(strategy)
     before = dict(tables.plain.turn)
 
     def broken(run: Candidate, n: int, shuffled: bool) -> None:
@@ -195,7 +196,7 @@ def test_an_older_run_that_becomes_eligible_takes_its_place_at_once() -> None:
 
 def test_a_forgotten_tenant_that_gets_a_chunk_back_starts_like_a_newcomer() -> None:
     tables = Tables({})
-    live: Plans[Candidate] = Plans(tables, Dice(1), lambda: ())
+    live: Plans[Candidate] = Plans(tables, Dice(1), {})
     order = live.get("Fair")
     live.add(candidate(1, "a", 50))
     order.take(40, grab)
@@ -246,7 +247,7 @@ def test_v_is_lowered_by_itself_when_it_passes_its_bound() -> None:
     top = limits.V_REBASE_MAX
     turns = Turns.restore({}, top - 15_000, [("a", top - 5000, 0), ("b", top - 5001, 0)])
     runs = [candidate(1, "a", 100), candidate(2, "b", 100)]
-    order = Plans(Tables({}, turns), Dice(1), lambda: runs).get("Fair")
+    order = Plans(Tables({}, turns), Dice(1), {run.id: run for run in runs}).get("Fair")
     seen: list[str] = []
 
     def note(run: Candidate, n: int, shuffled: bool) -> None:
@@ -293,3 +294,32 @@ def test_what_is_no_strategy_makes_no_plan() -> None:
     with pytest.raises(BadStrategy):
         live.get("Fare")
     assert live.live() == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_many_that_come_at_once_are_picked_as_if_they_came_one_by_one(seed: int) -> None:
+    dice = Dice(seed)
+    found: list[list[int]] = []
+    made = [(id + 1, f"t{dice.below(4)}", 1 + dice.below(3)) for id in range(60)]
+    cut = dice.below(60)
+    for at_once in (True, False):
+        turns = Turns({"t1": 3000})
+        order = FairOrder[Candidate](turns)
+        runs = [candidate(*one) for one in made]
+        picked: list[int] = []
+
+        def note(run: Candidate, n: int, shuffled: bool, picked: list[int] = picked) -> None:
+            grab(run, n, shuffled)
+            picked += [run.id] * n
+
+        for some in (runs[cut:], runs[:cut], runs[: cut // 2]):  # older ones come later, some of them again
+            if at_once:
+                order.add_all(some)
+            else:
+                for run in some:
+                    order.add(run)
+            order.take(11, note)
+        order.take(1000, note)
+        assert len(picked) == sum(one[2] for one in made) and not len(order)
+        found.append(picked)
+    assert found[0] == found[1]

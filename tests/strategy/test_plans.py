@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import random
+from collections.abc import Iterator
 
 import pytest
 
 from fairway import limits
 from fairway.errors import BadStrategy
 from fairway.strategy.order import SWEEP_RUNS_MIN
+from fairway.strategy.orders.cells import Cell, Flow, Gate
 from tests.strategy.desk import Desk
 
 LIMITED = 'MaxSimultaneous("tenant", 5, Fair)'
@@ -74,6 +77,49 @@ def test_what_no_plan_needs_is_dropped() -> None:
     assert not desk.plans.limited and not desk.plans.laned and not len(desk.plans.lanes)
     assert list(desk.tables._tables.values()) == [desk.turns] and desk.plans.live() == 2
     assert len(desk.take(9, 'MaxSimultaneous("region", 1, OldestFirst)')) == 0  # the three are out still
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """No garbage is found, as after a freeze of the collector: what is in a circle stays."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def made_of() -> int:
+    """The parts of limited orders that are in memory, whoever holds them."""
+    return sum(
+        type(thing) in (Cell, Flow, Gate) for thing in gc.get_objects()
+    )  # a weak proxy is asked nothing
+
+
+@pytest.mark.parametrize("how", ["dropped", "over", "swept"])
+@pytest.mark.usefixtures("uncollected")
+def test_a_limited_order_leaves_nothing_for_the_collector(how: str) -> None:
+    desk, before = Desk(), made_of()
+    desk.plans._plans_max = 1
+    fill(desk, 60)
+    strategy = 'MaxSimultaneous("region", 2, MaxSimultaneous("tenant", 3, Fair))'
+    taken = desk.take(9, strategy)
+    assert taken and made_of() - before > 20
+    if how == "dropped":
+        desk.plans.get("Fair")
+        assert made_of() == before
+        return
+    for chunk in taken:
+        desk.complete(*chunk)
+    if how == "over":
+        while taken := desk.take(9, strategy):
+            for chunk in taken:
+                desk.complete(*chunk)
+        desk.take(1, strategy)
+        assert made_of() == before
+    else:
+        there = made_of()
+        desk.plans._orders[desk.plans.get(strategy).tiers[0]].sweep()
+        assert before < made_of() <= there
 
 
 def test_a_lane_that_two_plans_use_stays_until_both_are_gone() -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairway.engine.commands import Accepted, Reply, Reserved, Settled
+from fairway.engine.commands import Accepted, Finished, Reply, Reserved, Settled
 from fairway.model.submission import Submission
 
 if TYPE_CHECKING:
     from fairway.engine.state import Waiter
 
 _encoder = msgspec.msgpack.Encoder()
-_KINDS: list[type[Any]] = [type(None), int, Accepted, Reserved, Settled, Submission, dict]
+_KINDS: list[type[Any]] = [type(None), int, Accepted, Reserved, Settled, Submission, dict, Finished]
 _DECODERS: list[msgspec.msgpack.Decoder[Any]] = [msgspec.msgpack.Decoder(kind) for kind in _KINDS]
 
 

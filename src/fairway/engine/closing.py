@@ -11,10 +11,15 @@ from fairway.engine.consumer import Consumer
 from fairway.engine.dirty import ObjectKey
 from fairway.engine.draft import Draft
 from fairway.engine.filling import Filling
-from fairway.engine.progress import encode_page, encode_progress
-from fairway.engine.records import Turned, encode
+from fairway.engine.progress import encode_progress
+from fairway.engine.records import Tallies, encode
+from fairway.engine.sheets import written
 from fairway.engine.state import MetaBody, State
+from fairway.engine.tenant import Tenant
+from fairway.engine.windowing import carry, give_up_places
+from fairway.fair.levels import Level
 from fairway.fair.weights import W_DEFAULT
+from fairway.limits import JOURNAL_TRIM_GROUPS, TENANTS_AT_ONCE_MIN
 from fairway.model.config import QueueConfig
 from fairway.model.event import encode_events
 from fairway.model.stored import Drop, Group, Kind, Put
@@ -23,7 +28,7 @@ from fairway.model.stored import Drop, Group, Kind, Put
 class Closing:
     """A closed group on its way to the store, with the drafts that leave when it is stored."""
 
-    __slots__ = ("calls", "drafts", "ends", "group", "keys", "number")
+    __slots__ = ("calls", "drafts", "ends", "group", "keys", "moved", "number", "places")
 
     def __init__(self, group: Group | None, filling: Filling, number: int) -> None:
         self.group = group
@@ -32,6 +37,9 @@ class Closing:
         self.calls = filling.calls
         self.ends = [end.id for end in filling.ends] + filling.left
         self.keys = [(row.tenant, row.key) for row in filling.keys]
+        self.places = [(row.pass_, row.id) for row in filling.rows]
+        self.places += [(move.pass_, move.id) for move in filling.moves]
+        self.moved = [move.id for move in filling.moves]
 
 
 class ConfigBody(msgspec.Struct, array_like=True):
@@ -50,6 +58,8 @@ class TenantBody(msgspec.Struct, array_like=True):
     turn: int | None
     rest: int
     forecast: tuple[int, int, int]
+    submissions: int = 0
+    waiting: int = 0
 
 
 class HoldBody(msgspec.Struct, array_like=True):
@@ -74,21 +84,23 @@ class ClientBody(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_NEVER_PLACED = (0, 0, 0)  # the forecast of a tenant without one
+_EVERYWHERE: Level = (2**63 - 1, 2**63 - 1)  # above every place
 
 
 def close(state: State, range_id: int) -> Closing | None:
     """Close the filling group; None if there is nothing to store and nobody to answer."""
     filling, number = state.filling, state.number
-    if filling.empty and not state.dirty.urgent and not filling.drops and not filling.puts:
+    carries = state.aside.slice is not None
+    if filling.empty and not state.dirty.urgent and not filling.drops and not filling.puts and not carries:
         if not filling.drafts:
             return None
         state.filling = Filling()
         return Closing(None, filling, number - 1)
-    _advance(state)
-    turned = _turned(state)
-    if turned:
-        filling.records.append(Turned(turned))
+    if carries:
+        carry(state)
+    given_up = _advance(state)
+    if state.counted or state.tables.plain.moved:
+        filling.records.append(_tallies(state))
     _flush(state, filling, number)
     group = Group(
         range_id,
@@ -103,12 +115,13 @@ def close(state: State, range_id: int) -> Closing | None:
         puts=filling.puts,
         drops=filling.drops,
         journal=encode(filling.records) if filling.records else b"",
-        journal_floor=state.dirty.floor(number),
+        journal_floor=0 if number % JOURNAL_TRIM_GROUPS else state.dirty.floor(number),
         events=encode_events(filling.events) if filling.events else b"",
         event_time=state.now,
         purge=filling.purge,
         purge_keys=filling.purge_keys,
         purge_events_before=filling.purge_events_before,
+        delete_upto=given_up,
     )
     state.groups += 1
     state.syncs += filling.sync
@@ -117,33 +130,54 @@ def close(state: State, range_id: int) -> Closing | None:
     return Closing(group, filling, number)
 
 
-def _advance(state: State) -> None:
-    """A follows what is finished; an empty queue starts a new era."""
-    state.acked.advance()
-    if not state.acked.unfinished and state.acked.ack != (0, 0):
-        state.acked.reset()
+def _advance(state: State) -> Level | None:
+    """A follows what is finished; an empty queue starts a new era. Gives up to where places are given up."""
+    window = state.window
+    window.advance()
+    # An owner that lost the queue may have read runs that it never counted: its group is refused, once it gets there.
+    if not state.live and not window.tracked and window.ack != (0, 0):
+        window.reset()
         state.era += 1
+        state.finished, state.aside.slice = 0, None
+        state.aside.given_up = (0, 0)
+        given_up = _EVERYWHERE if state.aside.by_range else None
+    else:
+        given_up = give_up_places(state)
     for name in state.tables.forget_due():
         state.forecast.forget(name)
+    return given_up
 
 
-def _turned(state: State) -> list[tuple[str, int | None, int, int, int, int]]:
+def _tallies(state: State) -> Tallies:
+    """The tenants whose turns, forecasts or counts changed."""
     plain, number = state.tables.plain, state.number
-    rows: list[tuple[str, int | None, int, int, int, int]] = []
-    turn, rest, last, tenants = plain.turn.get, plain.rest.get, state.forecast.last, state.tenants
-    for name in sorted(plain.take_moved()):
-        tenant = tenants.get(name)
-        if tenant is None or not tenant.marked:
-            state.dirty.mark(Kind.TENANT, name, 0, number)
-            if tenant is not None:
-                tenant.marked = True
-        level, left, chunks = last(name) or _NEVER_PLACED
-        rows.append((name, turn(name), rest(name, 0), level, left, chunks))
-    return rows
+    names = sorted(state.counted | plain.take_moved())
+    state.counted = set()
+    tenants = [state.tenants.get(name) or Tenant(name) for name in names]  # one that only had a turn is gone
+    many = len(state.filling.rows) >= TENANTS_AT_ONCE_MIN
+    for tenant in tenants:
+        if not tenant.marked:
+            tenant.marked = True
+            if many and not tenant.as_of:
+                state.dirty.write_now(Kind.TENANT, tenant.name)  # whoever brings many writes them
+            else:
+                state.dirty.mark(Kind.TENANT, tenant.name, 0, number)
+    return Tallies(
+        names,
+        list(map(plain.turn.get, names)),
+        list(map(plain.rest.get, names)),
+        state.forecast.lasts(names),
+        [tenant.submissions for tenant in tenants],
+        [tenant.waiting for tenant in tenants],
+    )
 
 
 def _flush(state: State, filling: Filling, number: int) -> None:
     for item in state.dirty.take(number):
+        kind, key, part = item
+        if kind is Kind.PAGE and isinstance(key, int):
+            filling.puts += written(state.runs[key].done.pages[part], key, part, number)
+            continue
         body = _body(state, item, number)
         if body is None:
             filling.drops.append(Drop(*item))
@@ -155,7 +189,7 @@ def encode_meta(state: State) -> bytes:
     return _encode(
         MetaBody(
             state.tables.plain.v,
-            state.acked.ack,
+            state.window.ack,
             state.era,
             state.last_id,
             state.next_count,
@@ -164,6 +198,10 @@ def encode_meta(state: State) -> bytes:
             state.secret,
             state.seed,
             state.now,
+            state.live,
+            state.done,
+            state.dead,
+            state.finished,
         )
     )
 
@@ -180,10 +218,6 @@ def _body(state: State, item: ObjectKey, number: int) -> bytes | None:
             return None
         run.as_of = number
         return encode_progress(run, number)
-    if kind is Kind.PAGE and isinstance(key, int):
-        page = state.runs[key].done.pages[part]
-        page.as_of, page.marked = number, False
-        return encode_page(page, number)
     if kind is Kind.TENANT and isinstance(key, str):
         return _tenant(state, key, number)
     if kind is Kind.HOLD and isinstance(key, int):
@@ -204,8 +238,14 @@ def _tenant(state: State, name: str, number: int) -> bytes | None:
     tenant = state.tenants.get(name)
     plain = state.tables.plain
     weight = state.tables.weight.get(name, W_DEFAULT)
-    if tenant is None or (name not in plain.turn and weight == W_DEFAULT and not tenant.paused and not tenant.runs
-                          and not tenant.leased and not tenant.waiting):  # fmt: skip
+    if tenant is None or not (
+        name in plain.turn
+        or weight != W_DEFAULT
+        or tenant.paused
+        or tenant.submissions
+        or tenant.leased
+        or tenant.waiting
+    ):
         state.tenants.pop(name, None)
         state.tables.weight.pop(name, None)
         state.forecast.forget(name)
@@ -213,7 +253,16 @@ def _tenant(state: State, name: str, number: int) -> bytes | None:
     tenant.as_of, tenant.marked = number, False
     forecast = state.forecast.last(name) or (0, 0, 0)
     return _encode(
-        TenantBody(number, weight, tenant.paused, plain.turn.get(name), plain.rest.get(name, 0), forecast)
+        TenantBody(
+            number,
+            weight,
+            tenant.paused,
+            plain.turn.get(name),
+            plain.rest.get(name, 0),
+            forecast,
+            tenant.submissions,
+            tenant.waiting,
+        )
     )
 
 

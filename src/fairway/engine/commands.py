@@ -44,6 +44,7 @@ class Reserve(_Command, frozen=True, tag=3):
     consumer_epoch: int = 0
     seq: int = 0
     worker: int = 0  # which of its client's workers asks: a thread, a task
+    halve: bool = True  # a named one that comes again under a new epoch, with nothing completed, is halved
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
@@ -123,6 +124,7 @@ class Join(_Command, frozen=True, tag=13):
     """Take a consumer name over; answered with its new epoch."""
 
     consumer: str
+    run: str = ""  # what other processes of the same run can show instead of the epoch
 
 
 class Trim(_Command, frozen=True, tag=14):
@@ -144,6 +146,22 @@ class Purge(_Command, frozen=True, tag=15):
 
 class Goodbye(_Command, frozen=True, tag=16):
     """The client is leaving: its waits vanish and its outcomes are forgotten."""
+
+
+class Finish(_Command, frozen=True, tag=17):
+    """Settle what a consumer was handed, whole: these results, these failures, and all the rest as done;
+    answered with Finished."""
+
+    consumer: str
+    consumer_epoch: int = 0  # 0: the run speaks
+    run: str = ""
+    completed: list[Complete] = []
+    failed: list[Fail] = []
+    first: bytes | None = None  # an inline result for the first chunk of the rest
+    others: bytes | None = None  # and one for each of the others
+    whole: bool = (
+        False  # refuse if a chunk that was handed out is no longer leased: the result is of them all
+    )
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -208,13 +226,18 @@ class Winners(_Command, frozen=True, tag=40):
     count: int
 
 
+class ShowConfig(_Command, frozen=True, tag=41):
+    """The configuration; answered with the QueueConfig as a dict."""
+
+
 Command = (
     Register | Submit | Reserve | Complete | Fail | Renew | Release | Cancel | Redrive | Pause | SetWeight
-    | Configure | Join | Trim | Purge | Goodbye
+    | Configure | Join | Trim | Purge | Goodbye | Finish
     | Show | Wait | ListActive | ListDead | Stats | Tenants | Consumers | Explain | Winners
+    | ShowConfig
 )  # fmt: skip
 
-READS = (Show, Wait, ListActive, ListDead, Stats, Tenants, Consumers, Explain, Winners)
+READS = (Show, Wait, ListActive, ListDead, Stats, Tenants, Consumers, Explain, Winners, ShowConfig)
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -265,6 +288,15 @@ class Win(msgspec.Struct, frozen=True, array_like=True, tag=4):
     kind: int
 
 
+class Finished(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """What became of each completion and failure, and how many chunks of the rest are done now."""
+
+    completed: list[Settled]
+    failed: list[Settled]
+    rest: int
+    before: int = 0  # reservations that were handed out again though a batch had settled them: it is a replay
+
+
 class QueueStats(msgspec.Struct, frozen=True):
     """Counts that are the truth at rest; `chunks_*` count chunks of active submissions."""
 
@@ -281,6 +313,10 @@ class QueueStats(msgspec.Struct, frozen=True):
     groups: int
     calls: int
     syncs: int
+    chunks_retrying: int = 0  # of those that wait: in a back-off
+    handed: int = 0  # chunks handed out since the queue was opened, retries included
+    completed: int = 0  # chunks completed since then
+    died: int = 0  # chunks given up since then, those of ended submissions and messages included
 
 
 class TenantView(msgspec.Struct, frozen=True):
@@ -292,6 +328,8 @@ class TenantView(msgspec.Struct, frozen=True):
     submissions: int
     waiting: int
     leased: int
+    handed: int = 0  # chunks handed out since the queue was opened, or since the tenant last had nothing
+    oldest: float = 0.0  # when its oldest active submission was made; 0.0: it has none
 
 
 class ConsumerView(msgspec.Struct, frozen=True):
@@ -304,6 +342,6 @@ class ConsumerView(msgspec.Struct, frozen=True):
 
 
 Reply = (
-    Accepted | Reserved | Settled | Submission | list[Submission] | list[DeadChunk] | list[Win] | QueueStats
+    Accepted | Reserved | Settled | Finished | Submission | list[Submission] | list[DeadChunk] | list[Win] | QueueStats
     | list[TenantView] | list[ConsumerView] | str | int | dict[str, object] | None
 )  # fmt: skip

@@ -29,3 +29,4 @@ class Consumer(msgspec.Struct, array_like=True):
     trimmed: int = -1  # seqs up to this are gone
     open: dict[int, Named] = {}
     as_of: int = 0
+    run: str = ""  # named by the present epoch at its join

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from heapq import heappop, heappush
 
-from fairway.engine.backlog import refresh
-from fairway.engine.ending import end
+from fairway.engine.backlog import fit, refresh
+from fairway.engine.ending import end_late
 from fairway.engine.leases import held, settle
 from fairway.engine.named import expire_at
 from fairway.engine.returning import back_off_over, expire, expired, release_chunks
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
 from fairway.engine.waiting import serve, time_out
+from fairway.limits import PLAN_IDLE_SECONDS
 from fairway.model.stored import Drop, Kind
 
 
@@ -30,19 +31,26 @@ def do_due(state: State) -> None:
     while state.dues and state.dues[0][0] <= state.now:
         due, id, index = heappop(state.dues)
         run = state.runs.get(id)
-        if run is None or run.state != "active":
+        if run is None:
+            if index < 0 and state.live > state.aside.here and id not in state.recent_ends:
+                state.aside.ids[id] = None  # it may be in the store
+                state.aside.unseen += 1
+            continue
+        if run.state != "active":
             continue
         if index == DUE_START:
             run.due = 0.0
             refresh(state, run)
         elif index == DUE_DEADLINE:
             if run.life == 1:
-                run.error = run.error or "the deadline passed"
-                end(state, run, "deadline")
+                end_late(state, run)
         else:
             back_off_over(state, run, index, due)
     if state.now >= state.silence_check:
         forget_silent(state)
+    if state.now >= state.idle_check:
+        drop_idle_plans(state)
+    fit(state)
     if state.woken and state.waiters:
         serve(state)  # before anybody is told that there is no work
     time_out(state)
@@ -50,12 +58,18 @@ def do_due(state: State) -> None:
 
 def next_due(state: State) -> float:
     """When `do_due` has something to do next."""
-    return min(
-        state.expiries[0][0] if state.expiries else math.inf,
-        state.dues[0][0] if state.dues else math.inf,
-        state.timeouts[0][0] if state.timeouts else math.inf,
-        state.silence_check,
-    )
+    first, aside, now = min(state.silence_check, state.idle_check), state.aside, state.now
+    # Up to these times due times are known; once one has come they are read, and nothing is due by itself.
+    if aside.due_until is not None and now < aside.due_until[0] < first:
+        first = aside.due_until[0]
+    if aside.over_until is not None and now < aside.over_until[0] < first:
+        first = aside.over_until[0]
+    if now < aside.retry_at < first:
+        first = aside.retry_at
+    for heap in (state.expiries, state.dues, state.timeouts):
+        if heap and heap[0][0] < first:
+            first = heap[0][0]
+    return first
 
 
 def forget_silent(state: State) -> None:
@@ -78,6 +92,12 @@ def plan_silence_check(state: State) -> None:
     """Look the clients over now and then; there is no hurry, but newcomers do not put it off."""
     if state.clients:
         state.silence_check = min(state.silence_check, state.now + state.config.client_silent_seconds / 8)
+
+
+def drop_idle_plans(state: State) -> None:
+    """Drop plans that nobody used for long; while there are any beside the queue's own they are looked over."""
+    others = state.plans.drop_idle(state.now, state.config.strategy)
+    state.idle_check = state.now + PLAN_IDLE_SECONDS / 4 if others else math.inf
 
 
 def forget_client(state: State, id: int) -> None:

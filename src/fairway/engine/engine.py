@@ -5,8 +5,22 @@ Guards: it is pure (no clock, thread, socket or entropy), so one sequence of cal
 
 from __future__ import annotations
 
-from fairway.engine import closing, due, named, returning, steering, submitting, views, waiting
+from fairway.engine import (
+    batches,
+    closing,
+    due,
+    explaining,
+    listing,
+    named,
+    returning,
+    steering,
+    submitting,
+    views,
+    waiting,
+    windowing,
+)
 from fairway.engine.answering import answer, record_outcome, refuse
+from fairway.engine.backlog import fit, refresh
 from fairway.engine.clients import Client, decode_reply
 from fairway.engine.closing import Closing
 from fairway.engine.commands import (
@@ -19,6 +33,7 @@ from fairway.engine.commands import (
     Consumers,
     Explain,
     Fail,
+    Finish,
     Goodbye,
     Join,
     ListActive,
@@ -34,6 +49,7 @@ from fairway.engine.commands import (
     Reserved,
     SetWeight,
     Show,
+    ShowConfig,
     Stats,
     Submit,
     Tenants,
@@ -42,13 +58,15 @@ from fairway.engine.commands import (
     Winners,
 )
 from fairway.engine.draft import Draft
-from fairway.engine.explaining import explain
 from fairway.engine.finishing import complete
 from fairway.engine.load import load
+from fairway.engine.lodging import bring, lodge
 from fairway.engine.lookups import Found, Lookups, Source
 from fairway.engine.purging import purge
+from fairway.engine.reads import Answer, Read
 from fairway.engine.renewing import renew
-from fairway.engine.reserving import NOTHING, check, pick, reserved
+from fairway.engine.reserving import NOTHING, check, pick, reserved, strategy_of
+from fairway.engine.search import in_vain
 from fairway.engine.seeking import Seeking
 from fairway.engine.state import Start, State, Waiter, Watcher, who_reserves
 from fairway.errors import BadArgument, ClientUnknown, FairwayError, RequestDropped, TooLarge
@@ -96,15 +114,32 @@ class Engine:
         state.filling.calls += 1
         draft = Draft()
         try:
+            if found is not None:
+                self._lodge(call, found)
             if not self._repeated(call, draft, found or _NOTHING_FOUND):
                 self._carry_out(call, draft, found or _NOTHING_FOUND)
         except FairwayError as error:
             refuse(state, draft, error)
         if found is not None:
             self._seeking.close(found.ticket)
+        fit(state)
         if state.woken and state.waiters:
             waiting.serve(state)
+        if state.plans.made:
+            due.drop_idle_plans(state)  # from now on they are looked over
         return draft
+
+    def _lodge(self, call: Call, found: Found) -> None:
+        """What a call names comes into memory first."""
+        state = self.state
+        answer = Answer()
+        for (id, part), body in found.pages.items():
+            answer.pages.setdefault(id, []).append((part, body))
+        for stored in found.runs.values():
+            run = lodge(state, answer, stored) if stored.state == "active" else None
+            if run is not None:
+                refresh(state, run)
+        bring(state, self._seeking.named(call.command))
 
     def _repeated(self, call: Call, draft: Draft, found: Found) -> bool:
         """Whether the call was carried out before, or waits already; then the draft is taken care of."""
@@ -143,6 +178,9 @@ class Engine:
             return
         if isinstance(command, Wait):
             self._wait(command, draft, found)
+            return
+        if isinstance(command, Explain):
+            explaining.ask(state, command, draft)
             return
         reply = self._do(call, command, found)
         if not isinstance(command, READS):
@@ -184,8 +222,10 @@ class Engine:
                 return named.join(state, command)
             case Trim():
                 return named.trim(state, command, found)
+            case Finish():
+                return batches.finish(state, command, found)
             case Purge():
-                return purge(state, command, found, self._seeking.looked_at(found.ticket))
+                return purge(state, command, found)
             case _:
                 return self._view(command, found)
 
@@ -193,28 +233,30 @@ class Engine:
         state = self.state
         match command:
             case ListActive():
-                return views.list_active(state, command)
+                return listing.list_active(state, command, found)
             case ListDead():
-                return views.list_dead(state, command)
+                return listing.list_dead(state, command, found)
             case Stats():
                 return views.stats(state, command)
             case Tenants():
                 return views.tenants(state, command)
             case Consumers():
                 return views.consumers(state, command)
-            case Explain():
-                return explain(state, command)
             case Winners():
                 return views.winners(state, command, found)
+            case ShowConfig():
+                return steering.config_dict(state.config)
             case _:
                 raise BadArgument(f"the engine does not know the command {type(command).__name__}")
 
     def _reserve(self, call: Call, command: Reserve, draft: Draft, found: Found) -> None:
         state = self.state
         check(command)
-        if state.reservers.seen(who_reserves(command, call.client), state.now) and state.waiters:
+        if state.reservers.seen(who_reserves(command, call.client), state.now):
+            state.aside.unseen += 1
             # A limit that is a share of the consumers may have grown, and they were here first.
-            waiting.serve(state)
+            if state.waiters:
+                waiting.serve(state)
         reply = None
         if command.consumer:
             reply = named.reserve_named(state, command)
@@ -227,7 +269,7 @@ class Engine:
         if reply is not None:
             record_outcome(state, call.client, call.number, reply)
             answer(state, draft, reply)
-        elif command.wait_seconds:
+        elif command.wait_seconds or not in_vain(state, strategy_of(state, command)):
             waiter = Waiter(command, draft, call.client, call.number, state.now + command.wait_seconds)
             waiting.add_waiter(state, waiter)
             if call.number:
@@ -285,6 +327,54 @@ class Engine:
         """When `tick` must be called next."""
         return due.next_due(self.state)
 
+    # -- reads of the window, and plans
+
+    @property
+    def builds(self) -> bool:
+        """Whether a plan is being made, slice by slice, by `begin_reads`."""
+        return self.state.plans.building
+
+    def wants_reads(self) -> bool:
+        """Whether `begin_reads` has something to do; asked after every call, so it is quick."""
+        return self.builds or windowing.wanted(self.state)
+
+    def begin_reads(self, now: float) -> list[Read]:
+        """Reads to be made now; the answer of each goes to `delivered`, its error to `read_failed`.
+
+        A plan that is being made takes in its next slice of runs; calls may be executed between two slices.
+        """
+        state = self.state
+        state.now = max(state.now, now)
+        if state.plans.build():
+            state.woken = True
+            explaining.serve(state)
+            self._after_reads()  # whoever is served now need not search the store
+        reads = windowing.begin(state)
+        self._after_reads()
+        return reads
+
+    def delivered(self, read: Read, answer: Answer, now: float) -> None:
+        """What a read found, however long ago."""
+        state = self.state
+        state.now = max(state.now, now)
+        windowing.deliver(state, read, answer)
+        self._after_reads()
+
+    def read_failed(self, read: Read, now: float) -> None:
+        """A read could not be made; it is wanted again later."""
+        self.state.now = max(self.state.now, now)
+        windowing.fail(self.state, read)
+        self._after_reads()
+
+    def _after_reads(self) -> None:
+        state = self.state
+        if due.next_due(state) <= state.now:
+            due.do_due(state)
+        if state.woken and state.waiters:
+            waiting.serve(state)
+        if state.aside.overdue:
+            waiting.give_up(state)
+
     # -- groups
 
     def close_group(self, now: float) -> Closing | None:
@@ -295,6 +385,12 @@ class Engine:
 
     def stored(self, closed: Closing) -> None:
         """The group is stored: its drafts leave."""
+        if closed.group is not None:
+            self.state.stored_number = closed.number
+            windowing.stored(self.state, closed.places)
+            self._after_reads()
+        elif self.state.aside.spare:
+            windowing.settle(self.state)
         self._seeking.stored(closed)
         for draft in closed.drafts:
             draft.leave()

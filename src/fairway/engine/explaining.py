@@ -1,43 +1,84 @@
 """Explaining: what a strategy would hand out next, and why the others wait, in words.
 
-Guards: it changes nothing, and what it says is what the next reserve would do.
+Guards: it changes nothing, and what it says is what the next reserve would do. A plan that it needs is made in slices,
+as for a reserve, and no other is dropped for it.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections.abc import Iterable
+from heapq import nlargest, nsmallest
+from itertools import groupby, islice
 
+from fairway.engine.answering import answer
 from fairway.engine.commands import Explain
+from fairway.engine.draft import Draft
 from fairway.engine.run import Run
-from fairway.engine.state import State
+from fairway.engine.state import Asker, State
+from fairway.errors import TooLarge
 from fairway.fair.weights import W_DEFAULT, U
+from fairway.limits import WAITERS_MAX
 from fairway.strategy.plan import Plan
 from fairway.strategy.terms import Random
 
 _TURN = U // W_DEFAULT  # one turn of a tenant of weight 1
 
 
-def explain(state: State, command: Explain) -> str:
-    """What a strategy would hand out next, and why the others wait, in words."""
-    text = command.strategy or state.config.strategy
-    plan = state.plans.get(text)  # BadStrategy if it is none
-    active = [run for run in state.runs.values() if run.state == "active"]
-    ready = [run for run in active if run.eligible]
-    lines = [f"{text}: {len(ready)} of {len(active)} submissions have chunks to hand out now."]
+def ask(state: State, command: Explain, draft: Draft) -> None:
+    """Answer, at once or when the plan is ready; BadStrategy if it is none."""
+    if len(state.askers) >= WAITERS_MAX:
+        raise TooLarge(f"{WAITERS_MAX} explanations wait already")
+    plan = state.plans.lend(command.strategy or state.config.strategy)
+    if plan.ready:
+        answer(state, draft, _explained(state, command, plan))
+        state.plans.give_back(plan)
+        return
+    plan.pinned += 1
+    draft.waits = asker = Asker(command, draft, plan)
+    state.askers.append(asker)
+
+
+def serve(state: State) -> None:
+    """A plan became ready: answer those who wait to have it explained."""
+    ready = [asker for asker in state.askers if asker.plan.ready]
+    if not ready:
+        return
+    state.askers = [asker for asker in state.askers if not asker.plan.ready]
+    for asker in ready:
+        answer(state, asker.draft, _explained(state, asker.command, asker.plan))
+        asker.plan.pinned -= 1
+        state.plans.give_back(asker.plan)
+
+
+def _explained(state: State, command: Explain, plan: Plan[Run]) -> str:
+    text, limit = command.strategy or state.config.strategy, command.limit
+    ready, idle, active = 0, list[Run](), 0
+    for run in state.runs.values():
+        if run.state == "active":
+            active += 1
+            if run.eligible:
+                ready += 1
+            elif len(idle) < limit:
+                idle.append(run)
+    lines = [f"{text}: {ready} of {active} submissions have chunks to hand out now."]
     if state.paused:
         lines.append("The queue is paused: nothing is handed out until it is resumed.")
-    if "(" in text:
-        lines += _composed_lines(state, plan, ready, command.limit)
+    if "(" in text or text == "CustomPriority":
+        lines += _composed_lines(state, plan, limit)
     else:
-        lines += _next_lines(state, text, ready, command.limit)
-    for run in [run for run in active if not run.eligible][: command.limit]:
+        lines += _next_lines(state, text, limit)
+    for run in idle:
         lines.append(f"  waits: tenant {run.tenant!r}, submission {run.id}: {_why(state, run)}")
     if "NewestFirst" in text:
         lines.append("Old submissions starve under NewestFirst when work comes faster than it goes.")
     return "\n".join(lines)
 
 
-def _composed_lines(state: State, plan: Plan[Run], ready: list[Run], limit: int) -> list[str]:
+def _ready(state: State) -> Iterable[Run]:
+    return (run for run in state.runs.values() if run.eligible)
+
+
+def _composed_lines(state: State, plan: Plan[Run], limit: int) -> list[str]:
     """The next picks of a strategy of several blocks, and why what is ready is not among them."""
     consumers = state.reservers.count(state.now) if plan.by_share else 1
     lines: list[str] = []
@@ -54,34 +95,40 @@ def _composed_lines(state: State, plan: Plan[Run], ready: list[Run], limit: int)
     elif any(tier.base is Random for tier in plan.tiers):
         lines.append("  (Random draws anew each time: this is one of many ways.)")
     named = {run.id for run, _ in picked}
-    for run in [run for run in ready if run.id not in named][:limit]:
+    for run in islice((run for run in _ready(state) if run.id not in named), limit):
         why = plan.held_back(run, consumers)
         lines.append(f"  waits: tenant {run.tenant!r}, submission {run.id}: {why}")
     return lines
 
 
-def _next_lines(state: State, text: str, ready: list[Run], limit: int) -> list[str]:
+def _next_lines(state: State, text: str, limit: int) -> list[str]:
     turns = state.tables.plain
     if text == "Random":
         return ["  next: any of these chunks, each as likely as every other."]
     if text != "Fair":
-        ready.sort(key=lambda run: -run.id if text == "NewestFirst" else run.id)
+        chosen = (nlargest if text == "NewestFirst" else nsmallest)(limit, _ready(state), lambda run: run.id)
         return [
-            f"  {n}. tenant {run.tenant!r}, submission {run.id}: {run.ready} chunks ready"
-            for n, run in enumerate(ready[:limit], 1)
+            f"  {n}. tenant {run.tenant!r}, submission {run.id}: {_chunks(run.ready)} ready"
+            for n, run in enumerate(chosen, 1)
         ]
     first: dict[str, Run] = {}
-    for run in sorted(ready, key=lambda run: run.id):
-        first.setdefault(run.tenant, run)
-    order = sorted(first.values(), key=lambda run: (turns.turn.get(run.tenant, turns.v), run.id))
+    for run in _ready(state):
+        known = first.get(run.tenant)
+        if known is None or run.id < known.id:
+            first[run.tenant] = run
+    order = nsmallest(limit, first.values(), lambda run: (turns.turn.get(run.tenant, turns.v), run.id))
     lead = turns.turn.get(order[0].tenant, turns.v) if order else 0
     return [
-        f"  {n}. tenant {run.tenant!r}: its turn is next, submission {run.id} first, {run.ready} chunks ready"
+        f"  {n}. tenant {run.tenant!r}: its turn is next, submission {run.id} first, {_chunks(run.ready)} ready"
         if n == 1
         else f"  {n}. tenant {run.tenant!r}: {(turns.turn.get(run.tenant, turns.v) - lead) / _TURN:.2f} turns behind,"
-        f" submission {run.id} first, {run.ready} chunks ready"
-        for n, run in enumerate(order[:limit], 1)
+        f" submission {run.id} first, {_chunks(run.ready)} ready"
+        for n, run in enumerate(order, 1)
     ]
+
+
+def _chunks(count: int) -> str:
+    return "1 chunk" if count == 1 else f"{count} chunks"
 
 
 def _why(state: State, run: Run) -> str:

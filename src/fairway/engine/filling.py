@@ -6,6 +6,7 @@ Guards: a draft in it leaves only when it is stored.
 from __future__ import annotations
 
 from fairway.engine.draft import Draft
+from fairway.engine.progress import Usual
 from fairway.engine.records import Record
 from fairway.model.event import Happened, What
 from fairway.model.stored import Drop, End, KeyRow, Move, Put, ResultPage, Row
@@ -32,6 +33,8 @@ class Filling:
         "rows",
         "sync",
         "touched",
+        "usual",
+        "usual_body",
     )
 
     def __init__(self) -> None:
@@ -51,6 +54,8 @@ class Filling:
         self.drafts: list[Draft] = []
         self.calls = 0
         self.sync = False
+        self.usual: Usual | None = None  # the last end that was like others, and its body
+        self.usual_body = b""
         self.touched = False  # the meta body changed (an id or a count was given)
 
     def tell(self, what: What, now: float, span: tuple[int, ...], detail: str) -> None:

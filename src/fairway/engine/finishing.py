@@ -6,13 +6,15 @@ the same receipt gets the same answer.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 
 from fairway import limits
-from fairway.engine.backlog import touch, waits
+from fairway.engine.backlog import refresh, touch, waits
 from fairway.engine.commands import Complete, Outcome, Part, Span
 from fairway.engine.commands import Settled as SettledReply
-from fairway.engine.ending import end_if_finished
+from fairway.engine.done import Done
+from fairway.engine.ending import end, end_if_finished
 from fairway.engine.holds import Hold
 from fairway.engine.leases import Spans, freed, genuine, left_behind, settle
 from fairway.engine.lookups import Found
@@ -81,13 +83,17 @@ def complete(state: State, command: Complete, found: Found) -> SettledReply:
 class _Accepting:
     """What a part of a complete changed so far."""
 
-    __slots__ = ("bodies", "holds", "runs", "spans")
+    __slots__ = ("bodies", "held", "spans")
 
     def __init__(self) -> None:
         self.spans = Spans()
-        self.runs: dict[int, Run] = {}
-        self.holds: dict[int, Hold] = {}
+        self.held: dict[Hold, int] = {}  # how many chunks left each hold
         self.bodies: dict[int, list[tuple[int, bytes]]] = {}
+
+    def leave(self, hold: Hold | None, n: int) -> None:
+        """n chunks more left the hold."""
+        if hold is not None and n:
+            self.held[hold] = self.held.get(hold, 0) + n
 
 
 def _complete_part(
@@ -99,57 +105,79 @@ def _complete_part(
     found: Found,
 ) -> None:
     accepting = _Accepting()
-    runs, touched, limited = state.runs, accepting.runs, state.plans.limited
-    done = 0
-    for id, start, many in part.spans:
+    runs, limited = state.runs, state.plans.limited
+    usual, epoch, count, accept = (
+        results is None and not limited,
+        part.epoch,
+        part.count,
+        accepting.spans.spans.append,
+    )
+    last: Hold | None = None  # the hold that the chunks before this one left
+    done = left = 0  # of those that are done, so many are not yet told to the hold that they left
+    for span in part.spans:
+        id, start, many = span
         run = runs.get(id)
         if run is None or run.state != "active":
-            tally.add("done", done)
-            done = 0
-            _span_of_ended(state, part, (id, start, many), results, tally, found)
+            accepting.leave(last, left)
+            tally.add("done", done + left)
+            done = left = 0
+            _span_of_ended(state, part, span, results, tally, found)
             continue
-        taken = 0 if run.tried or results is not None else _take_back(run, start, many, part, accepting)
+        if many == 1 and usual and not run.tried:  # `_take_back` of one chunk, written out
+            hold = run.out.get(start)
+            if hold is not last and hold is not None and hold.count == count and hold.epoch == epoch:
+                accepting.leave(last, left)
+                done += left
+                last, left = hold, 0
+            if hold is last and hold is not None:
+                del run.out[start]
+                accept(span)
+                run.owner.leased -= 1
+                left += 1
+                continue
+        taken = 0 if run.tried or results is not None else _take_back(run, span, part, accepting)
         if taken:
             done += taken
-            state.leased -= taken
-            touched[id] = run
             if limited:
                 freed(state, run, taken)
         if taken < many:
-            tally.add("done", done)
-            done = 0
+            accepting.leave(last, left)
+            tally.add("done", done + left)
+            done = left = 0
             _each_chunk(state, run, range(start + taken, start + many), part, results, tally, accepting)
-    tally.add("done", done)
-    if touched:
+    tally.add("done", done + left)
+    accepting.leave(last, left)
+    if accepting.spans.spans:
+        _let_go(state, accepting)
         _store(state, part, accepting, command)
-        for hold in accepting.holds.values():
-            left_behind(state, hold)
-            if hold.consumer:
-                _mark_named(state, hold.consumer, hold.seq)
-        for run in touched.values():
-            if run.done.count + len(run.dead) == run.total:
-                end_if_finished(state, run)
-            owner = run.owner
-            if not owner.waiting and not owner.leased:
-                state.tables.idle(owner.name)
 
 
-def _take_back(run: Run, start: int, many: int, part: Part, accepting: _Accepting) -> int:
+def _take_back(run: Run, span: Span, part: Part, accepting: _Accepting) -> int:
     """The usual case: chunks that this reservation holds and that had no trouble; how many, up to the first other."""
-    out, epoch, count, holds = run.out, part.epoch, part.count, accepting.holds
-    taken = 0
-    for index in range(start, start + many):
-        hold = out.get(index)
-        if hold is None or hold.count != count or hold.epoch != epoch:
+    out, held = run.out, accepting.held
+    _, start, many = span
+    for taken in range(many):
+        hold = out.get(start + taken)
+        if hold is None or (hold not in held and (hold.count != part.count or hold.epoch != part.epoch)):
+            if not taken:
+                return 0
+            span = (run.id, start, taken)
             break
-        del out[index]
-        hold.left -= 1
-        holds[hold.part] = hold
-        taken += 1
-    if taken:
-        run.owner.leased -= taken
-        accepting.spans.add(run.id, start, taken)
-    return taken
+        del out[start + taken]
+        held[hold] = held.get(hold, 0) + 1
+    accepting.spans.spans.append(span)  # whoever asks has joined neighbours
+    run.owner.leased -= span[2]
+    return span[2]
+
+
+def _let_go(state: State, accepting: _Accepting) -> None:
+    """The chunks are no longer leased."""
+    for hold, n in accepting.held.items():
+        hold.left -= n
+        state.leased -= n
+        left_behind(state, hold)
+        if hold.consumer:
+            _mark_named(state, hold.consumer, hold.seq)
 
 
 def _each_chunk(
@@ -168,12 +196,10 @@ def _each_chunk(
         hold = out.get(index)
         if hold is not None and hold.count == count and hold.epoch == epoch:
             del out[index]
-            hold.left -= 1
             run.owner.leased -= 1
-            state.leased -= 1
             if state.plans.limited:
                 freed(state, run, 1)
-            accepting.holds[hold.part] = hold
+            accepting.held[hold] = accepting.held.get(hold, 0) + 1
             if tried and tried.pop(index, None) is not None:
                 touch(state, run)
         else:
@@ -182,7 +208,6 @@ def _each_chunk(
                 tally.add(outcome)
                 continue
         accepting.spans.add(id, index)
-        accepting.runs[id] = run
         if body is not None:
             accepting.bodies.setdefault(id, []).append((index, body))
         tally.add("done")
@@ -239,23 +264,45 @@ def _of_ended(state: State, id: int, index: int, part: Part, found: Found) -> Ou
 
 
 def _store(state: State, part: Part, accepting: _Accepting, command: Complete) -> None:
-    filling, runs = state.filling, accepting.runs
+    """Chunks are done; with the last of a run it ends."""
+    filling, runs = state.filling, state.runs
     bodies, spans, epoch, reservation = accepting.bodies, accepting.spans.spans, part.epoch, part.count
     filling.sync = True
     kind = 2 if command.by_reference else 1 if bodies else 0
     filling.records.append(Completed(epoch, reservation, command.writer, kind, spans))
     filling.events.append(Happened(What.COMPLETED, state.now, spans, epoch, reservation))  # pyright: ignore[reportArgumentType]
-    who = command.writer << 2 | kind
-    for id, start, count in spans:
-        run = runs[id]
-        run.own_done().add(start, count, epoch, reservation, who)
-        if run.total > PAGE_CHUNKS:
-            _touch_pages(state, run, start, count)
-        elif not run.marked:
-            touch(state, run)
     for id, results in bodies.items():
         results.sort()
         filling.results.append(ResultPage(id, results[0][0], result_page(results)))
+    winner = array("Q", (epoch, reservation, command.writer << 2 | kind))
+    accepted = sum([span[2] for span in spans])
+    state.done += accepted
+    state.completed += accepted
+    alone: Done | None = None  # what is done of a message; they all have the same, and it will not change
+    for id, start, count in spans:
+        run = runs[id]
+        done, total, owner = run.done, run.total, run.owner
+        if total == 1:
+            if alone is None:
+                alone = Done()
+                alone.add(0, 1, *winner)
+            run.done = alone
+            end(state, run, "last chunk done")
+            continue
+        if not done.count:
+            done = run.own_done()
+        page = done.win(start, count, winner)
+        if total <= PAGE_CHUNKS:
+            if not run.marked:
+                touch(state, run)
+        elif page is None or not page.marked:
+            _touch_pages(state, run, start, count)
+        if done.count + len(run.dead) == total:
+            end_if_finished(state, run)
+        elif not run.eligible:
+            refresh(state, run)  # nothing of it may be out any more
+        if not owner.waiting and not owner.leased:
+            state.tables.idle(owner.name)
 
 
 def _touch_pages(state: State, run: Run, start: int, count: int) -> None:

@@ -7,44 +7,31 @@ from __future__ import annotations
 
 import hashlib
 
+import msgspec
+
 from fairway.engine.commands import LeasedSpan
 
 
-class Hold:
-    """Chunks of one reservation with one deadline; chunks answered since are still named in `spans`."""
+class Hold(msgspec.Struct, eq=False, gc=False):
+    """Chunks of one reservation with one deadline; chunks answered since are still named in `spans`.
 
-    __slots__ = (
-        "as_of",
-        "client",
-        "closed",
-        "consumer",
-        "count",
-        "cuts",
-        "deadline",
-        "epoch",
-        "left",
-        "part",
-        "seconds",
-        "seq",
-        "shuffled",
-        "spans",
-    )
+    Nothing that a hold has leads back to it. So the collector need not know it, nor the maps of runs that name it.
+    """
 
-    def __init__(self, epoch: int, count: int, part: int, deadline: float, seconds: float) -> None:
-        self.epoch = epoch
-        self.count = count
-        self.part = part
-        self.deadline = deadline
-        self.seconds = seconds
-        self.spans: list[LeasedSpan] = []
-        self.left = 0  # chunks still out
-        self.client = 0
-        self.consumer = ""
-        self.seq = 0
-        self.shuffled = False  # the last chunk was chosen in the order of the permutation
-        self.cuts: list[int] = []  # the spans at which that changed; before the first of them it was not
-        self.closed = 0  # spans before this one take no more chunks
-        self.as_of = 0  # 0: no HOLD object of it is in the store
+    epoch: int
+    count: int
+    part: int
+    deadline: float
+    seconds: float
+    spans: list[LeasedSpan] = []
+    left: int = 0  # chunks still out
+    client: int = 0
+    consumer: str = ""
+    seq: int = 0
+    shuffled: bool = False  # the last chunk was chosen in the order of the permutation
+    cuts: list[int] = []  # the spans at which that changed; before the first of them it was not
+    closed: int = 0  # spans before this one take no more chunks
+    as_of: int = 0  # 0: no HOLD object of it is in the store
 
     def turn(self, shuffled: bool) -> None:
         """From here on chunks are chosen in the other order: another tier hands out."""

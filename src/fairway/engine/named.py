@@ -37,6 +37,7 @@ def join(state: State, command: Join) -> int:
             raise TooLarge(f"a queue has at most {limits.CONSUMERS_MAX} named consumers")
         consumer = state.consumers[name] = Consumer(name)
     consumer.epoch += 1
+    consumer.run = command.run
     keep(state, consumer)
     return consumer.epoch
 
@@ -72,11 +73,12 @@ def reserve_named(state: State, command: Reserve) -> Reserved | None:
         named = Named(hold.epoch, hold.count, consumer.epoch, completed=False, spans=list(hold.spans))
         consumer.open[command.seq] = named
         keep(state, consumer)
-    elif not named.completed:
-        if named.handed_to != consumer.epoch:
+    else:
+        if named.handed_to != consumer.epoch and not named.completed and command.halve:
             _halve(state, named)
-            named.handed_to = consumer.epoch
-        _shrink(state, named)
+        named.handed_to = consumer.epoch
+        if not named.completed:
+            _shrink(state, named)
         keep(state, consumer)
     return handed(state, named)
 
@@ -150,6 +152,12 @@ def _count_attempt(state: State, run: Run, index: int) -> None:
     after_burial(state, run)
 
 
+def part_of(state: State, named: Named, chunks: list[tuple[Run, int]]) -> Part:
+    """Some chunks of a named reservation with its receipt."""
+    spans = [(id, start, count) for id, start, count, _ in _spans_of(chunks)]
+    return Part(named.epoch, named.count, seal_of(state.secret, named.epoch, named.count), spans)
+
+
 def trim(state: State, command: Trim, found: Found) -> None:
     """Forget reservations up to a seq; unfinished ones only if they are to be completed."""
     consumer = consumer_of(state, command.consumer, command.consumer_epoch)
@@ -165,9 +173,7 @@ def trim(state: State, command: Trim, found: Found) -> None:
         named = consumer.open.pop(seq)
         chunks = still_out(state, named)
         if chunks:
-            spans = [(id, start, count) for id, start, count, _ in _spans_of(chunks)]
-            part = Part(named.epoch, named.count, seal_of(state.secret, named.epoch, named.count), spans)
-            complete(state, Complete([part]), found)
+            complete(state, Complete([part_of(state, named, chunks)]), found)
     consumer.trimmed = max(consumer.trimmed, command.seq)
     keep(state, consumer)
 

@@ -19,7 +19,7 @@ Wanted = tuple[str, int, int]
 """(tenant, chunks, weight in thousandths or 0 for its present one) of a run that is to be placed."""
 
 
-def place(state: State, tenant: Tenant, id: int, chunks: int, floor: int) -> int:
+def place(state: State, tenant: Tenant, chunks: int, floor: int) -> int:
     """The pass of a run that enters the backlog, at `floor` or above; call `check_room` first."""
     name, plain = tenant.name, state.tables.plain
     had = tenant.waiting > 0
@@ -30,8 +30,63 @@ def place(state: State, tenant: Tenant, id: int, chunks: int, floor: int) -> int
     plain.moved.add(name)  # its forecast moved
     if pass_ > state.top:
         state.top = pass_
-    state.acked.placed((pass_, id))
     return pass_
+
+
+class Trail:
+    """The new runs of one tenant in a call: each lies as far behind the one before it as that has chunks.
+
+    What they change in the tenant is told at the end of the call. Call `check_room` first.
+    """
+
+    __slots__ = ("_before", "_floor", "_ids", "_rest", "_state", "_waits", "level", "tenant", "total", "w")
+
+    def __init__(self, state: State, name: str, floor: int) -> None:
+        self._state = state
+        self._floor = floor
+        self.tenant = tenant = state.tenant(name)
+        self._waits = (
+            False  # `level`, `_rest` and `_before` are those of a run behind which the next one lies
+        )
+        self.level = self._rest = self._before = 0
+        self.w = state.tables.weight.get(name, W_DEFAULT)
+        self.total = tenant.waiting
+        self._ids: list[int] = []
+
+    def follow(self, id: int, chunks: int) -> int:
+        """The pass of the next run."""
+        self._ids.append(id)
+        if not self._waits:
+            return self._first(chunks)
+        rest = self._rest + self._before * U  # `after`, written out: it is asked for every message
+        self.level = level = self.level + rest // self.w
+        self._rest = rest % self.w
+        self._before = chunks
+        self.total += chunks
+        return level
+
+    def _first(self, chunks: int) -> int:
+        """A run before which nothing new of the tenant waits."""
+        tenant, state = self.tenant, self._state
+        self.level = place(state, tenant, chunks, self._floor)
+        self.total += chunks
+        self._waits = self.total > 0
+        _, self._rest, self._before = state.forecast.last(tenant.name) or (0, 0, 0)
+        return self.level
+
+    def end(self) -> None:
+        """The call has no more of them."""
+        tenant, state = self.tenant, self._state
+        runs = tenant.runs
+        for id in self._ids:
+            runs[id] = None
+        tenant.submissions += len(self._ids)
+        tenant.waiting = self.total
+        state.counted.add(tenant.name)
+        if self._waits:
+            state.forecast.restore(tenant.name, self.level, self._rest, self._before)
+        if self.level > state.top:
+            state.top = self.level
 
 
 def far_away(state: State, chunks: int, floor: int) -> bool:

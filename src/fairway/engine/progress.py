@@ -9,7 +9,7 @@ from heapq import heapify
 
 import msgspec
 
-from fairway.engine.done import Page
+from fairway.engine.done import Done, Page
 from fairway.engine.run import DeadMark, Run, Tried
 from fairway.limits import PAGE_CHUNKS
 
@@ -30,13 +30,6 @@ class Progress(msgspec.Struct, array_like=True):
     winners: bytes
 
 
-class PageBody(msgspec.Struct, array_like=True):
-    """A page of a run that has several."""
-
-    as_of: int
-    winners: bytes
-
-
 class EndBody(msgspec.Struct, array_like=True):
     """What is kept of a run that ended."""
 
@@ -47,7 +40,6 @@ class EndBody(msgspec.Struct, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 decode_progress = msgspec.msgpack.Decoder(Progress).decode
-decode_page = msgspec.msgpack.Decoder(PageBody).decode
 decode_end = msgspec.msgpack.Decoder(EndBody).decode
 
 
@@ -73,8 +65,28 @@ def encode_progress(run: Run, as_of: int) -> bytes:
     return _encode(progress_of(run, as_of))
 
 
-def encode_page(page: Page, as_of: int) -> bytes:
-    return _encode(PageBody(as_of, page.winners.tobytes()))
+Usual = tuple[int, float, Done]
+"""All that is told of the end of a message that went well."""
+
+
+def usual_end(run: Run, as_of: int) -> Usual | None:
+    """What an end's body is made of if nothing but this differs from others: a message, done at its first attempt."""
+    if (
+        run.total != 1
+        or run.next != 1
+        or run.life != 1
+        or not run.done.count
+        or run.shuffled
+        or run.paused
+        or run.error
+        or run.error_index >= 0
+        or run.returned
+        or run.tried
+        or run.dead
+        or run.out
+    ):
+        return None
+    return as_of, run.ended, run.done
 
 
 def encode_end(run: Run, as_of: int) -> bytes:
@@ -101,4 +113,4 @@ def restore(run: Run, progress: Progress) -> None:
     if progress.dead:
         run.dead = progress.dead
     if progress.winners:
-        run.own_done().put(0, Page(progress.winners, progress.as_of))
+        run.own_done().put(0, Page.stored(progress.winners, progress.as_of))

@@ -30,6 +30,13 @@ class Recent(Generic[K, V]):
         found = self._values.get(key)
         return None if found is None else found[1]
 
+    def forget(self, key: K) -> None:
+        """What was decided was undone, by something that every read hears of in another way."""
+        self._values.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
     def __contains__(self, key: K) -> bool:
         return key in self._values
 

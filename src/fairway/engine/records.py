@@ -73,7 +73,7 @@ class Died(_Record, tag=5):
 
 
 class Turned(_Record, tag=6):
-    """Turns that moved: (tenant, turn, rest, and pass, rest, chunks of its last placed run); None: forgotten."""
+    """Turns that moved, as they were written before `Tallied`: the first six numbers of its rows."""
 
     rows: list[tuple[str, int | None, int, int, int, int]]
 
@@ -95,7 +95,27 @@ class Settled(_Record, tag=8):
     spans: list[Span]
 
 
-Record = Leased | Renewed | Completed | Returned | Died | Turned | Answered | Settled
+class Tallied(_Record, tag=9):
+    """Tenants that changed, as they were written before `Tallies`: (tenant, turn or None if it is forgotten, rest;
+    pass, rest, chunks of its last placed run; active submissions, chunks waiting)."""
+
+    rows: list[tuple[str, int | None, int, int, int, int, int, int]]
+
+
+class Tallies(_Record, tag=10):
+    """Tenants that changed, whole, so that the last record of a tenant is enough; columns are made in less time."""
+
+    names: list[str]
+    turns: list[int | None]  # None: forgotten
+    rests: list[int | None]
+    placed: list[tuple[int, int, int] | None]  # pass, rest and chunks of the last placed run
+    submissions: list[int]
+    waiting: list[int]
+
+
+Record = (
+    Leased | Renewed | Completed | Returned | Died | Turned | Answered | Settled | Tallied | Tallies
+)  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(list[Record]).decode

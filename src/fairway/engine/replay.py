@@ -15,10 +15,13 @@ from fairway.engine.records import (
     Renewed,
     Returned,
     Settled,
+    Tallied,
+    Tallies,
     Turned,
 )
 from fairway.engine.run import DeadMark, Run, Tried
 from fairway.engine.state import State
+from fairway.engine.tenant import Tenant
 from fairway.limits import PAGE_CHUNKS
 from fairway.model.stored import Kind
 
@@ -52,9 +55,17 @@ class Replay:
                 for id, start, count in record.spans:
                     self._drop(number, id, start, count, record.count)
             case Turned():
-                self._turned(number, record)
+                for row in record.rows:
+                    self._turned(number, *row)
             case Answered():
                 self._answered(number, record)
+            case Tallied():
+                for name, turn, rest, level, left, chunks, submissions, waiting in record.rows:
+                    tenant = self._turned(number, name, turn, rest, level, left, chunks)
+                    if tenant is not None:
+                        tenant.submissions, tenant.waiting = submissions, waiting
+            case Tallies():
+                self._tallied(number, record)
 
     def older(self, number: int, id: int) -> Run | None:
         """The run if its progress is older than this record; it then differs from its stored form."""
@@ -164,24 +175,42 @@ class Replay:
             for index in range(start, start + count):
                 run.bury(index, DeadMark(run.attempts(index) + 1, record.at, record.error))
 
-    def _turned(self, number: int, record: Turned) -> None:
+    def _turned(
+        self, number: int, name: str, turn: int | None, rest: int, level: int, left: int, chunks: int
+    ) -> Tenant | None:
+        """A tenant's turn and its last placed run; None if what was stored of it is newer."""
         state = self.state
         plain = state.tables.plain
-        for name, turn, rest, level, left, chunks in record.rows:
-            tenant = state.tenant(name)
-            if tenant.as_of >= number:
-                continue
-            state.dirty.mark(Kind.TENANT, name, 0, number)
-            if turn is None:
-                plain.turn.pop(name, None)
-                plain.rest.pop(name, None)
-            else:
-                plain.turn[name] = turn
-                plain.rest[name] = rest
-            if level:
-                state.forecast.restore(name, level, left, chunks)
-            else:
-                state.forecast.forget(name)
+        tenant = state.tenant(name)
+        if tenant.as_of >= number:
+            return None
+        state.dirty.mark(Kind.TENANT, name, 0, number)
+        if turn is None:
+            plain.turn.pop(name, None)
+            plain.rest.pop(name, None)
+        else:
+            plain.turn[name] = turn
+            plain.rest[name] = rest
+        if level:
+            state.forecast.restore(name, level, left, chunks)
+        else:
+            state.forecast.forget(name)
+        return tenant
+
+    def _tallied(self, number: int, record: Tallies) -> None:
+        rows = zip(
+            record.names,
+            record.turns,
+            record.rests,
+            record.placed,
+            record.submissions,
+            record.waiting,
+            strict=True,
+        )
+        for name, turn, rest, placed, submissions, waiting in rows:
+            tenant = self._turned(number, name, turn, rest or 0, *(placed or (0, 0, 0)))
+            if tenant is not None:
+                tenant.submissions, tenant.waiting = submissions, waiting
 
     def _answered(self, number: int, record: Answered) -> None:
         client = self.state.clients.get(record.client)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from heapq import heappush
 
 from fairway import limits
-from fairway.engine.backlog import touch
+from fairway.engine.backlog import all_out, touch
 from fairway.engine.commands import Reserve, Reserved
 from fairway.engine.holds import Hold, seal_of
 from fairway.engine.records import Leased
@@ -44,10 +44,10 @@ def check(command: Reserve) -> None:
 
 
 def pick(state: State, command: Reserve) -> Hold | None:
-    """Lease up to command.max chunks, or None if nothing can be handed out now."""
+    """Lease up to command.max chunks, or None if nothing can be handed out now, or the plan is being made."""
     plans = state.plans
     plan = plans.get(strategy_of(state, command))
-    if state.paused:
+    if state.paused or not plan.ready:
         return None
     seconds = command.lease_seconds or state.config.lease_seconds
     if command.consumer:
@@ -60,27 +60,45 @@ def pick(state: State, command: Reserve) -> Hold | None:
         run.take(n, hold)
         if not run.ready:
             run.eligible = False
-        owner = run.owner
-        owner.waiting -= n
-        owner.leased += n
-        if limited:
-            plans.leased(run, n)
-        if laned:
-            plans.waits(run, -n)
+            all_out(state, run)
+        if told:
+            if limited:
+                plans.leased(run, n)
+            if laned:
+                plans.waits(run, -n)
 
     limited, laned = plans.limited, plans.laned
+    told = limited or laned
     plan.take(command.max, grab, state.reservers.count(state.now) if plan.by_share else 1)
-    if not hold.left:
+    if not hold.spans:
         return None
     state.next_count += 1
     hold.consumer, hold.seq = command.consumer, command.seq
-    enter(state, hold)
+    _count(state, hold)
+    _record(state, hold)
     return hold
 
 
-def enter(state: State, hold: Hold) -> None:
-    """Record a new lease record."""
-    state.leased += hold.left
+def _count(state: State, hold: Hold) -> None:
+    """What is out now, of the hold, its runs and their tenants."""
+    runs, counted, left = state.runs, state.counted, 0
+    for id, _, n, _ in hold.spans:
+        run = runs[id]
+        owner = run.owner
+        owner.waiting -= n
+        owner.leased += n
+        owner.handed += n
+        counted.add(owner.name)
+        left += n
+        if not run.marked:
+            touch(state, run)
+    hold.left = left
+    state.handed += left
+    state.leased += left
+
+
+def _record(state: State, hold: Hold) -> None:
+    """A new lease record."""
     state.holds[hold.count, hold.part] = hold
     heappush(state.expiries, (hold.deadline, hold.count, hold.part))
     filling = state.filling
@@ -97,11 +115,6 @@ def enter(state: State, hold: Hold) -> None:
         )
     )
     filling.events.append(Happened(What.RESERVED, state.now, hold.spans, hold.epoch, hold.count))  # pyright: ignore[reportArgumentType]
-    runs = state.runs
-    for span in hold.spans:
-        run = runs[span[0]]
-        if not run.marked:
-            touch(state, run)
     state.dirty.mark(Kind.HOLD, hold.count, hold.part, state.number)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from fairway.engine.done import Done
+from fairway.engine.done import Done, NoneDone
 from fairway.engine.holds import Hold
 from fairway.engine.tenant import Tenant
 from fairway.model.dice import Shuffle, mix
@@ -45,9 +45,13 @@ class _Nothing(dict[int, Any]):
         raise AssertionError("write through the run's own methods")
 
 
+AWAY = 0  # in memory and not for handing out: parked, or above what the window holds
+TRACKED = 1
+FETCHED = 2  # beside the window
+
 _NOTHING: dict[int, Any] = _Nothing()
 _NO_INDEXES: set[int] = frozenset[int]()  # pyright: ignore[reportAssignmentType]
-_NONE_DONE = Done()
+_NONE_DONE = NoneDone()
 _NO_GAPS: list[int] = ()  # pyright: ignore[reportAssignmentType]
 
 
@@ -56,6 +60,7 @@ class Run(Candidate, eq=False, gc=False):
 
     Most runs never have trouble and many are short, so maps and sets are made when they are first needed.
     Nothing that a run holds leads back to it, so the collector need not walk over a million of them.
+    Fields that a reserve or complete asks for stand together: a run of many is in no cache, and is read line by line.
     """
 
     described: Described
@@ -66,8 +71,14 @@ class Run(Candidate, eq=False, gc=False):
     next: int = 0  # chunks below it were handed out in index order, or by the shuffle
     out: dict[int, Hold] = _NOTHING
     tried: dict[int, Tried] = _NOTHING
+    returned: set[int] = _NO_INDEXES  # handed out before, can be handed out again
+    shuffled: int = 0  # places of the permutation below it were handed out, or lie below `next`
+    marked: bool = False  # its progress is in State.dirty, so it need not be marked again
     done: Done = _NONE_DONE
     state: State = "active"
+    shuffle: Shuffle | None = None
+    dead: dict[int, DeadMark] = _NOTHING
+    standing: int = 0  # to the window: AWAY, TRACKED or FETCHED
     life: int = 1
     paused: bool = False
     due: float = 0.0  # not_before, until it is reached
@@ -75,12 +86,7 @@ class Run(Candidate, eq=False, gc=False):
     error: str = ""
     error_index: int = -1
     as_of: int = 0
-    marked: bool = False  # its progress is in State.dirty, so it need not be marked again
-    shuffled: int = 0  # places of the permutation below it were handed out, or lie below `next`
-    shuffle: Shuffle | None = None
-    returned: set[int] = _NO_INDEXES  # handed out before, can be handed out again
     gaps: list[int] = _NO_GAPS  # a heap over `returned`, with stale entries
-    dead: dict[int, DeadMark] = _NOTHING
 
     @classmethod
     def new(cls, id: int, pass_: int, described: Described, owner: Tenant, seed: int) -> Run:
@@ -93,41 +99,37 @@ class Run(Candidate, eq=False, gc=False):
     def take(self, n: int, hold: Hold) -> None:
         """Hand out the next n <= ready chunks: returned ones first, then in index (or shuffled) order."""
         self.ready -= n
-        spans, run_id, out, shuffled = hold.spans, self.id, self.own_out(), hold.shuffled
-        if n == 1 and not shuffled and not self.returned and not self.shuffled and not self.tried:
+        spans, run_id, out = hold.spans, self.id, self.out
+        if out is _NOTHING:
+            out = self.out = {}
+        if n == 1 and not (
+            hold.shuffled
+            or self.returned
+            or self.shuffled
+            or self.tried
+            or (spans and spans[-1][0] == run_id)
+        ):
             index = self.next  # the usual single pick, without the questions below
             self.next = index + 1
-            last = spans[-1] if len(spans) > hold.closed else None
-            if last is not None and last[0] == run_id and last[1] + last[2] == index and last[3] == 1:
-                spans[-1] = (run_id, last[1], last[2] + 1, 1)
-            else:
-                spans.append((run_id, index, 1, 1))
             out[index] = hold
-            hold.left += 1
+            spans.append((run_id, index, 1, 1))
             return
         while n:
             if self.returned:
                 index, many = self._lowest_returned(), 1
-            elif shuffled:
+            elif hold.shuffled:
                 index, many = self._next_shuffled(), 1
             else:
                 index, many = self._next_in_order(n)
             tried = self.tried.get(index) if self.tried else None
             attempt = 1 if tried is None else tried.attempts + 1
-            if len(spans) > hold.closed:
-                last = spans[-1]
-                if last[0] == run_id and last[1] + last[2] == index and last[3] == attempt:
-                    spans[-1] = (run_id, last[1], last[2] + many, attempt)
-                else:
-                    spans.append((run_id, index, many, attempt))
+            last = spans[-1] if len(spans) > hold.closed else None
+            if last is not None and last[0] == run_id and last[1] + last[2] == index and last[3] == attempt:
+                spans[-1] = (run_id, last[1], last[2] + many, attempt)
             else:
                 spans.append((run_id, index, many, attempt))
-            if many == 1:
-                out[index] = hold
-            else:
-                for i in range(index, index + many):
-                    out[i] = hold
-            hold.left += many
+            for i in range(index, index + many):
+                out[i] = hold
             n -= many
 
     def own_out(self) -> dict[int, Hold]:
@@ -170,7 +172,7 @@ class Run(Candidate, eq=False, gc=False):
 
     def _permutation(self) -> Shuffle:
         if self.shuffle is None:
-            self.shuffle = Shuffle(self.total, mix(self.seed ^ self.id))
+            self.shuffle = Shuffle.seeded(self.total, mix(self.seed ^ self.id))
         return self.shuffle
 
     def is_fresh(self, index: int) -> bool:
@@ -243,6 +245,10 @@ class Run(Candidate, eq=False, gc=False):
         if self.state != "active":
             return 0
         return self.ready + self.backing_off if self.tried else self.ready
+
+    @property
+    def level(self) -> tuple[int, int]:
+        return self.pass_, self.id
 
     @property
     def backing_off(self) -> int:

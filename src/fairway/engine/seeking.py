@@ -10,7 +10,12 @@ from fairway.engine.closing import Closing
 from fairway.engine.commands import (
     Call,
     Cancel,
+    Command,
     Complete,
+    Finish,
+    ListActive,
+    ListDead,
+    Pause,
     Purge,
     Redrive,
     Reserve,
@@ -24,6 +29,8 @@ from fairway.engine.lookups import Lookups
 from fairway.engine.state import State
 from fairway.limits import CHUNKS_MAX, PAGE_CHUNKS
 
+_ENDED_MEANWHILE = 2000  # rows that a listing reads more, for those that turn out to have ended
+
 
 def _pages(id: int, start: int, count: int) -> list[tuple[int, int]]:
     """The pages that hold these chunks."""
@@ -36,8 +43,7 @@ class Seeking:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._begun = 0
-        self._open: dict[int, Lookups] = {}
+        self._tickets = state.aside.tickets
 
     def lookups(self, call: Call) -> Lookups | None:
         """What to look for; None if the engine knows all it needs."""
@@ -46,11 +52,10 @@ class Seeking:
             case Submit() as command:
                 wanted.keys = self._keys(command)
             case Complete() as command:
-                for part in command.parts:
-                    for id, start, count in part.spans:
-                        if self._unknown(id):
-                            wanted.runs.append(id)
-                            wanted.pages += _pages(id, start, count)
+                self._completed(wanted, command)
+            case Finish() as command:
+                for one in command.completed:
+                    self._completed(wanted, one)
             case Reserve() as command:
                 wanted.runs = [id for id in self._handed_back(call, command) if self._unknown(id)]
             case Show() | Wait() | Cancel() as command:
@@ -63,20 +68,50 @@ class Seeking:
                     wanted.pages = _pages(command.id, command.start, command.count)
             case Purge() as command:
                 wanted.runs, wanted.keys = command.ids, command.keys
+            case Pause() as command:
+                wanted.runs = [command.submission] if self._unknown(command.submission) else []
+            case ListActive() as command:
+                if self._is_away():
+                    wanted.listing = command
+                    wanted.slack = len(self._state.recent_ends) + _ENDED_MEANWHILE
+            case ListDead():
+                wanted.dead = self._is_away()
             case _:
                 return None
-        if not (wanted.runs or wanted.keys or wanted.whole):
+        if not (wanted.runs or wanted.keys or wanted.whole or wanted.listing or wanted.dead):
             return None
-        self._begun += 1
-        wanted.ticket = self._begun
-        self._open[self._begun] = wanted
+        wanted.ticket = self._tickets.begin(wanted)
         return wanted
+
+    def named(self, command: Command) -> list[int]:
+        """The submissions that a call names."""
+        match command:
+            case Show() | Wait() | Cancel() | Redrive() | Winners():
+                return [command.id]
+            case Pause():
+                return [command.submission]
+            case Complete():
+                return [span[0] for part in command.parts for span in part.spans]
+            case Finish():
+                return [id for one in command.completed for id in self.named(one)]
+            case _:
+                return []
+
+    def _is_away(self) -> bool:
+        """Whether some active submission is not in memory."""
+        return self._state.live > self._state.aside.here
+
+    def _completed(self, wanted: Lookups, command: Complete) -> None:
+        here = self._state.runs
+        for part in command.parts:
+            for id, start, count in part.spans:
+                if id not in here and self._unknown(id):
+                    wanted.runs.append(id)
+                    wanted.pages += _pages(id, start, count)
 
     def _keys(self, command: Submit) -> list[tuple[str, str]]:
         recent = self._state.recent_keys
-        given = (
-            (offer.described.tenant, offer.described.key) for offer in command.offers if offer.described.key
-        )
+        given = [(d.tenant, d.key) for offer in command.offers if (d := offer.described).key]
         return [where for where in given if where not in recent]
 
     def _handed_back(self, call: Call, command: Reserve) -> set[int]:
@@ -93,17 +128,14 @@ class Seeking:
     def _unknown(self, id: int) -> bool:
         return id not in self._state.runs and id not in self._state.recent_ends and 0 < id < 1 << 63
 
-    def looked_at(self, but: int) -> set[int]:
-        """The runs that are being looked up for other calls than the one with this ticket."""
-        return {id for n, wanted in self._open.items() if n != but for id in (*wanted.runs, *wanted.whole)}
-
     def close(self, ticket: int) -> None:
         """A lookup was used or given up."""
-        self._open.pop(ticket, None)
+        self._tickets.close(ticket)
 
     def stored(self, closed: Closing) -> None:
         """A group is stored: let go of what no open lookup can be older than."""
-        oldest = next(iter(self._open), self._begun + 1) - 1
+        oldest, begun = self._tickets.oldest, self._tickets.begun
         state = self._state
-        state.recent_ends.stored(closed.ends, closed.number, self._begun, oldest)
-        state.recent_keys.stored(closed.keys, closed.number, self._begun, oldest)
+        state.recent_ends.stored(closed.ends, closed.number, begun, oldest)
+        state.recent_keys.stored(closed.keys, closed.number, begun, oldest)
+        state.aside.carried.stored(closed.moved, closed.number, begun, oldest)

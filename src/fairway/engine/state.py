@@ -11,8 +11,9 @@ from collections.abc import Hashable
 
 import msgspec
 
+from fairway.engine.aside import Aside
 from fairway.engine.clients import Client
-from fairway.engine.commands import Reserve
+from fairway.engine.commands import Explain, Reserve
 from fairway.engine.consumer import Consumer
 from fairway.engine.dirty import Dirty
 from fairway.engine.draft import Draft
@@ -22,8 +23,10 @@ from fairway.engine.recent import Recent
 from fairway.engine.reservers import Reservers
 from fairway.engine.run import Run
 from fairway.engine.tenant import Tenant
-from fairway.fair.levels import Acked, Forecast, Level
+from fairway.fair.levels import Forecast, Level
 from fairway.fair.turns import Tables
+from fairway.fair.window import Window
+from fairway.limits import FETCHED_ROWS_MAX, GC_ROWS, PLAN_STEPS, WINDOW_ROWS
 from fairway.model.config import QueueConfig
 from fairway.model.stored import KeyRow
 from fairway.strategy.plan import Plan, Plans
@@ -38,6 +41,11 @@ class Start(msgspec.Struct, frozen=True):
     now: float
     forget_leases: bool = False
     above_id: int = 0  # an id in a group that failed is never given again
+    window_rows: int = WINDOW_ROWS
+    fetched_rows: int = FETCHED_ROWS_MAX
+    gc_rows: int = GC_ROWS
+    plan_steps: int = PLAN_STEPS
+    journal_groups: int = 0  # for how many groups an object may differ from its stored form; 0: as shipped
 
 
 class MetaBody(msgspec.Struct, array_like=True):
@@ -53,6 +61,10 @@ class MetaBody(msgspec.Struct, array_like=True):
     secret: bytes
     seed: int
     now: float
+    live: int = -1  # active submissions; -1: a store from before they were counted
+    done: int = 0  # chunks of them that are done
+    dead: int = 0
+    finished: int = 0  # places that are over and not given up, in a store that deletes by range
 
 
 def who_reserves(command: Reserve, client: int) -> Hashable:
@@ -88,6 +100,17 @@ class Watcher:
         self.ticket = 0
 
 
+class Asker:
+    """A call that waits for a plan, to have it explained."""
+
+    __slots__ = ("command", "draft", "plan")
+
+    def __init__(self, command: Explain, draft: Draft, plan: Plan[Run]) -> None:
+        self.command = command
+        self.draft = draft
+        self.plan = plan  # pinned while it waits
+
+
 class State:
     """The queue in memory."""
 
@@ -112,7 +135,13 @@ class State:
         self.tables = tables
         self.plans = plans
         self.forecast = Forecast(tables.weight)
-        self.acked = Acked(body.ack)
+        self.live = body.live
+        self.done = body.done
+        self.dead = body.dead
+        self.finished = body.finished
+        self.counted: set[str] = set()  # tenants whose counts changed since the last group
+        self.window = Window(body.ack)
+        self.aside = Aside()
         self.holds: dict[tuple[int, int], Hold] = {}
         self.clients: dict[int, Client] = {}
         self.consumers: dict[str, Consumer] = {}
@@ -124,14 +153,17 @@ class State:
         self.timeouts: list[tuple[float, int, Waiter | Watcher]] = []  # waits that run out
         self.timeout_ticket = 0
         self.silence_check = math.inf  # when clients are next looked over
+        self.idle_check = math.inf  # when plans are
         # those who wait
         self.waiters: dict[str, OrderedDict[int, Waiter]] = {}  # by strategy, first come first served
         self.watchers: dict[int, dict[int, Watcher]] = {}  # by submission
+        self.askers: list[Asker] = []
         self.waiting = 0
         self.woken = False  # something became eligible since waiters were last served
         # what is on its way to the store
         self.filling = Filling()
         self.number = 0  # of the filling group
+        self.stored_number = 0  # of the last stored one
         self.dirty = Dirty()
         self.recent_ends: Recent[int, Run] = Recent()
         self.recent_keys: Recent[tuple[str, str], KeyRow] = Recent()
@@ -139,6 +171,9 @@ class State:
         self.groups = 0
         self.calls = 0
         self.syncs = 0
+        self.handed = 0  # chunks
+        self.completed = 0
+        self.died = 0
 
     def tenant(self, name: str) -> Tenant:
         """The tenant, made if it is new."""

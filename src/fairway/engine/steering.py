@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import msgspec
 
-from fairway.engine.backlog import admit, refresh, waits
+from fairway.engine.backlog import admit_again, refresh, waits
 from fairway.engine.commands import Cancel, Configure, Pause, Redrive
 from fairway.engine.ending import end
 from fairway.engine.lifecycle import submission_after
 from fairway.engine.lookups import Found
 from fairway.engine.placing import check_room, place
 from fairway.engine.run import Run
+from fairway.engine.sheets import page_of
 from fairway.engine.state import State
 from fairway.engine.views import find, submission_of
-from fairway.errors import AlreadyEnded, KeyConflict, NothingToRedrive
+from fairway.engine.waiting import follow
+from fairway.errors import AlreadyEnded, KeyConflict, NotFound, NothingToRedrive
 from fairway.fair.weights import W_DEFAULT
 from fairway.model.config import QueueConfig, changed
 from fairway.model.event import Happened, What
@@ -43,6 +45,10 @@ def pause(state: State, command: Pause) -> None:
         tenant.paused = command.on
         for id in tenant.runs:
             refresh(state, state.runs[id])
+        if not command.on:
+            if tenant.away:
+                state.aside.tenants[tenant.name] = None
+            state.aside.unseen += 1
         state.dirty.write_now(Kind.TENANT, tenant.name)
     elif command.submission:
         run = state.runs.get(command.submission)
@@ -65,6 +71,7 @@ def configure(state: State, command: Configure) -> dict[str, object]:
     if "strategy" in changes:
         changes["strategy"] = canonical(str(changes["strategy"]))
     state.config = changed(state.config, changes)
+    follow(state)
     state.dirty.write_now(Kind.CONFIG, 0)
     state.filling.sync = True
     return config_dict(state.config)
@@ -87,11 +94,14 @@ def cancel(state: State, command: Cancel, found: Found) -> Submission:
 
 def redrive(state: State, command: Redrive, found: Found) -> Submission:
     """Open dead and skipped chunks again, in a new life."""
+    if command.id in state.aside.doomed:
+        raise NotFound(f"submission {command.id} ended, its retention is over, and it is being removed")
     run = find(state, command.id, found)
     if not run.dead and run.state not in ("failed", "cancelled"):
         raise NothingToRedrive(f"submission {run.id} is {run.state} and has no dead or skipped chunk")
     if run.state == "active":
         waits(state, run, len(run.dead))
+        state.dead -= len(run.dead)
         run.ready += len(run.dead)
         _reopen(run)
     else:
@@ -119,25 +129,31 @@ def _revive(state: State, run: Run, found: Found) -> None:
     old_pass, name = run.pass_, run.tenant
     ready = run.total - run.done.count - len(run.out)
     # Above its old place too: A may not have passed that yet, and a place is finished only once.
-    floor = max(state.acked.ack[0], old_pass) + 1
+    floor = max(state.window.ack[0], old_pass) + 1
     check_room(state, [(name, ready, 0)], floor)
     if run.described.key:
         _keep_key(state, run, found)
-    for index in run.tried:
-        if index not in run.out:
-            run.put_back(index)
-    run.tried = {}
+    _start_over(run)
     _reopen(run)
     run.owner = state.tenant(name)
     run.ended = run.due = 0.0
     run.ready = ready
-    run.pass_ = place(state, run.owner, run.id, ready, floor)
+    run.pass_ = place(state, run.owner, ready, floor)
     state.filling.moves.append(Move(run.id, old_pass, run.pass_))
     # If it ended in this group, its pages stand there as they were then.
     for put in state.filling.puts:
         if put.kind is Kind.PAGE and put.key == run.id:
-            state.dirty.write_now(Kind.PAGE, run.id, put.part)
-    admit(state, run)
+            state.dirty.write_now(Kind.PAGE, run.id, page_of(put.part))
+    state.recent_ends.forget(run.id)  # else it would count as ended once it leaves memory
+    admit_again(state, run)
+
+
+def _start_over(run: Run) -> None:
+    """A new life knows nothing of the attempts of the last one, nor of receipts that had run out."""
+    for index in run.tried:
+        if index not in run.out:
+            run.put_back(index)
+    run.tried = {}
 
 
 def _keep_key(state: State, run: Run, found: Found) -> None:

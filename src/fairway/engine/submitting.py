@@ -5,6 +5,9 @@ Guards: a refused call has no effect; a key names one submission; cost does not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
+
 import msgspec
 
 from fairway import limits
@@ -12,9 +15,10 @@ from fairway.engine import ending, steering
 from fairway.engine.backlog import admit
 from fairway.engine.commands import Accepted, Submit
 from fairway.engine.lookups import Found
-from fairway.engine.placing import check_room, far_away, place
+from fairway.engine.placing import Trail, check_room, far_away
 from fairway.engine.run import Run
 from fairway.engine.state import State
+from fairway.engine.tenant import Tenant
 from fairway.errors import KeyConflict, TooLarge
 from fairway.model.event import Happened, What
 from fairway.model.ids import next_ids
@@ -22,103 +26,117 @@ from fairway.model.stored import KeyRow, Row
 from fairway.model.submission import Described, Offer
 
 _encode = msgspec.msgpack.Encoder().encode
+_Alike = tuple[
+    Described, str, int, dict[str, str | int], bytes, Tenant, Callable[[int, int], int], Callable[[Run], None]
+]
 
 
 def submit(state: State, command: Submit, found: Found) -> Accepted:
     """Accept offers."""
     offers = command.offers
     keyed = _check(state, offers)
-    known = _known_keys(state, offers, found) if keyed else {}
-    fresh = iter(next_ids(state.now, state.last_id, state.queue_number, len(offers)))
+    fresh = next_ids(state.now, state.last_id, state.queue_number, len(offers))
+    if not keyed:
+        if offers:
+            _accept(state, fresh, offers)
+        return Accepted(fresh, [False] * len(offers))
+    known = _known_keys(state, offers, found)
     ids: list[int] = []
     flags: list[bool] = []
-    spans: list[tuple[int, ...]] = []
-    tenants: list[str] = []
-    bodies: dict[int, bytes] = {}  # messages of one call share descriptions
+    new: list[Offer] = []
     for offer in offers:
-        described = offer.described
-        key = known.get((described.tenant, described.key)) if keyed and described.key else None
-        if key is not None:
-            ids.append(key.id)
-            flags.append(True)
-            continue
-        id = state.last_id = next(fresh)
-        run = _accept(state, id, offer, bodies)
-        if described.key:
-            known[described.tenant, described.key] = _keep_key(state, run)
+        where = (offer.described.tenant, offer.described.key)
+        id = known.get(where) if where[1] else None
+        flags.append(id is not None)
+        if id is None:
+            id = fresh[len(new)]
+            new.append(offer)
+            known[where] = id
         ids.append(id)
-        flags.append(False)
-        spans.append((id, 0, run.total))
-        tenants.append(run.tenant)
-    if spans:
-        state.filling.sync = True
-        state.filling.events.append(Happened(What.SUBMITTED, state.now, spans, tenants=tenants))
+    if new:
+        _accept(state, fresh[: len(new)], new)
+        _keep_keys(state, fresh[: len(new)])
     return Accepted(ids, flags)
 
 
 def _check(state: State, offers: list[Offer]) -> bool:
     """Refuse what one call cannot hold; says whether any offer has a key."""
-    size = chunks = 0
-    keyed = False
-    for offer in offers:
-        described = offer.described
-        chunks += described.total
-        keyed = keyed or described.key != ""
-        for page in offer.pages:
-            size += len(page)
+    size = sum(map(len, chain.from_iterable([offer.pages for offer in offers])))
+    chunks = sum([offer.described.total for offer in offers])
+    keyed = any([offer.described.key for offer in offers])  # noqa: C419
     if len(offers) > limits.CALL_OFFERS_MAX or size > limits.GROUP_BYTES_MAX:
         raise TooLarge(
             f"one call takes at most {limits.CALL_OFFERS_MAX} submissions and {limits.GROUP_BYTES_MAX} inline bytes;"
             " cut it into several calls, or give payloads as objects"
         )
-    floor = state.acked.ack[0]
+    floor = state.window.ack[0]
     if not far_away(state, chunks, floor):
         check_room(state, [(o.described.tenant, o.described.total, o.weight) for o in offers], floor)
     return keyed
 
 
-def _accept(state: State, id: int, offer: Offer, bodies: dict[int, bytes]) -> Run:
-    described, timed = offer.described, offer.delay_seconds or offer.deadline_seconds
-    if timed:
-        described = _dated(offer, state.now)
-    name = described.tenant
-    if offer.weight:
-        steering.set_weight(state, name, offer.weight)
-    tenant = state.tenants.get(name) or state.tenant(name)
-    pass_ = place(state, tenant, id, described.total, state.acked.ack[0])
-    run = Run.new(id, pass_, described, tenant, state.seed)
-    body = _encode(described) if timed else _body(described, bodies)
-    state.filling.rows.append(
-        Row(id, pass_, name, described.not_before, described.metadata, body, offer.pages)
-    )
-    admit(state, run)
-    if not run.total:
-        ending.end(state, run, "submit of no chunks")
-    return run
+def _accept(state: State, ids: list[int], offers: list[Offer]) -> None:
+    """Make a run of each offer, place it and write its row."""
+    seed, now, floor, filling = state.seed, state.now, state.window.ack[0], state.filling
+    trails: dict[str, Trail] = {}
+    alike: dict[int, _Alike] = {}  # messages of one call share descriptions
+    ready: list[Run] = []
+    others: list[Run] = []  # they wait for something, or have no chunks
+    spans: list[tuple[int, ...]] = []
+    names: list[str] = []
+    add_row, add_span, add_name = filling.rows.append, spans.append, names.append
+    for new_id, offer in zip(ids, offers, strict=True):
+        described = offer.described
+        if offer.weight or offer.delay_seconds or offer.deadline_seconds:
+            described = _wished(state, offer, trails)
+        known = alike.get(id(described))
+        if known is None:
+            trail = trails.get(described.tenant)
+            if trail is None:
+                trail = trails[described.tenant] = Trail(state, described.tenant, floor)
+            waits = (
+                not described.total or described.not_before > now or described.deadline or trail.tenant.paused
+            )
+            known = alike[id(described)] = (
+                described, described.tenant, described.total, described.metadata, _encode(described),
+                trail.tenant, trail.follow, (others if waits else ready).append,
+            )  # fmt: skip
+        d, name, total, metadata, body, tenant, follow, add_run = known
+        pass_ = follow(new_id, total)
+        add_row(Row(new_id, pass_, name, d.not_before, metadata, body, offer.pages, d.deadline))
+        # `Run.new`, written out
+        add_run(Run(new_id, name, d.priority, metadata, total, False, d, tenant, total, pass_, seed))
+        add_span((new_id, 0, total))
+        add_name(name)
+    for trail in trails.values():
+        trail.end()
+    state.last_id = ids[-1]
+    filling.events.append(Happened(What.SUBMITTED, now, spans, tenants=names))
+    filling.sync = True
+    admit(state, ready, others)
+    for run in others:
+        if not run.total:
+            ending.end(state, run, "submit of no chunks")
 
 
-def _body(described: Described, bodies: dict[int, bytes]) -> bytes:
-    """The stored form of a description that lives as long as the call, made once."""
-    body = bodies.get(id(described))
-    if body is None:
-        body = bodies[id(described)] = _encode(described)
-    return body
-
-
-def _dated(offer: Offer, now: float) -> Described:
-    """The description with what the offer counts from now on."""
+def _wished(state: State, offer: Offer, trails: dict[str, Trail]) -> Described:
+    """The description with what the offer counts from now on; its tenant gets the weight that it asks for."""
     described = offer.described
+    if offer.weight:
+        steering.set_weight(state, described.tenant, offer.weight)
+        if described.tenant in trails:
+            trails[described.tenant].w = offer.weight
     not_before, deadline = described.not_before, described.deadline
     if offer.delay_seconds:
-        not_before = max(not_before, now + offer.delay_seconds)
+        not_before = max(not_before, state.now + offer.delay_seconds)
     if offer.deadline_seconds:
-        deadline = now + offer.deadline_seconds
+        deadline = state.now + offer.deadline_seconds
     return msgspec.structs.replace(described, not_before=not_before, deadline=deadline)
 
 
-def _known_keys(state: State, offers: list[Offer], found: Found) -> dict[tuple[str, str], KeyRow]:
+def _known_keys(state: State, offers: list[Offer], found: Found) -> dict[tuple[str, str], int]:
     """The keys of a call that name a submission already; KeyConflict if any stands for other content."""
-    known: dict[tuple[str, str], KeyRow] = {}
+    known: dict[tuple[str, str], int] = {}
     given: dict[tuple[str, str], bytes] = {}
     for offer in offers:
         described = offer.described
@@ -136,13 +154,15 @@ def _known_keys(state: State, offers: list[Offer], found: Found) -> dict[tuple[s
                 " content; take a new key, or submit the same content",
                 submission=key.id,
             )
-        known[where] = key
+        known[where] = key.id
     return known
 
 
-def _keep_key(state: State, run: Run) -> KeyRow:
-    expires = run.ended + limits.KEY_SECONDS if run.ended else 0.0
-    row = KeyRow(run.tenant, run.described.key, run.id, run.described.fingerprint, expires)
-    state.filling.keys.append(row)
-    state.recent_keys.put((row.tenant, row.key), row, state.number)
-    return row
+def _keep_keys(state: State, ids: list[int]) -> None:
+    """The keys of new runs; one without chunks has ended already, and its end has kept its key."""
+    for id in ids:
+        run = state.runs.get(id)
+        if run is not None and run.described.key:
+            row = KeyRow(run.tenant, run.described.key, id, run.described.fingerprint)
+            state.filling.keys.append(row)
+            state.recent_keys.put((row.tenant, row.key), row, state.number)

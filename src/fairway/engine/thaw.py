@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from fairway.engine.done import Page
 from fairway.engine.lookups import Found
-from fairway.engine.progress import decode_end, decode_page, restore
+from fairway.engine.progress import decode_end, restore
 from fairway.engine.run import Run
+from fairway.engine.sheets import page_of, put_pages
 from fairway.engine.tenant import Tenant
 from fairway.limits import PAGE_CHUNKS
 from fairway.model.stored import StoredRun
@@ -32,8 +32,13 @@ def thaw(stored: StoredRun, seed: int, owner: Tenant | None = None) -> Run:
 def pages_into(run: Run, found: Found) -> None:
     """Put pages that were looked up into a thawed run; its count says how many are done in all."""
     count = run.done.count
-    for (id, part), body in found.pages.items():
-        if id == run.id and part not in run.done.pages:
-            page = decode_page(body)
-            run.own_done().put(part, Page(page.winners, page.as_of))
+    here = run.done.pages
+    put_pages(
+        run,
+        [
+            (part, body)
+            for (id, part), body in found.pages.items()
+            if id == run.id and page_of(part) not in here
+        ],
+    )
     run.own_done().count = count

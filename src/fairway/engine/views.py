@@ -10,8 +10,6 @@ import msgspec
 from fairway.engine.commands import (
     Consumers,
     ConsumerView,
-    ListActive,
-    ListDead,
     QueueStats,
     Reserved,
     Stats,
@@ -71,30 +69,6 @@ def submission_of(run: Run) -> Submission:
     )
 
 
-def list_active(state: State, command: ListActive) -> list[Submission]:
-    """Active submissions in id order."""
-    if command.tenant is None:
-        among = state.runs
-    else:
-        tenant = state.tenants.get(command.tenant)
-        among = {} if tenant is None else tenant.runs
-    wanted = command.metadata.items()
-    after, many = command.after, min(command.limit, LIST_ROWS_MAX)
-    ids = sorted(
-        id
-        for id in among
-        if id > after
-        and (run := state.runs[id]).state == "active"
-        and all(_same(run, key, value) for key, value in wanted)
-    )
-    return [submission_of(state.runs[id]) for id in ids[:many]]
-
-
-def _same(run: Run, key: str, value: str | int) -> bool:
-    mine = run.tenant if key == "tenant" else run.metadata.get(key)
-    return type(mine) is type(value) and mine == value
-
-
 def dead_of(run: Run) -> list[DeadChunk]:
     """The dead chunks of a run, in index order."""
     return [
@@ -103,25 +77,15 @@ def dead_of(run: Run) -> list[DeadChunk]:
     ]
 
 
-def list_dead(state: State, command: ListDead) -> list[DeadChunk]:
-    """Dead chunks of active submissions after an id."""
-    dead: list[DeadChunk] = []
-    for id in sorted(run.id for run in state.runs.values() if run.dead and run.state == "active"):
-        if id > command.after and len(dead) < command.limit:
-            dead += dead_of(state.runs[id])
-    return dead
-
-
 def stats(state: State, command: Stats) -> QueueStats:
     """Counts."""
-    active = [run for run in state.runs.values() if run.state == "active"]
     return QueueStats(
         queue=state.queue,
-        submissions_active=len(active),
+        submissions_active=state.live,
         chunks_waiting=sum(tenant.waiting for tenant in state.tenants.values()),
         chunks_leased=state.leased,
-        chunks_done=sum(run.done.count for run in active),
-        chunks_dead=sum(len(run.dead) for run in active),
+        chunks_done=state.done,
+        chunks_dead=state.dead,
         tenants=sum(_matters(state, tenant) for tenant in state.tenants.values()),
         reservations=len(state.holds),
         waiters=state.waiting,
@@ -129,7 +93,18 @@ def stats(state: State, command: Stats) -> QueueStats:
         groups=state.groups,
         calls=state.calls,
         syncs=state.syncs,
+        chunks_retrying=sum(_backs_off(state, *due) for due in state.dues),
+        handed=state.handed,
+        completed=state.completed,
+        died=state.died,
     )
+
+
+def _backs_off(state: State, due: float, id: int, index: int) -> bool:
+    """Whether an entry of the due times is the present back-off of a chunk."""
+    run = state.runs.get(id)
+    tried = run.tried.get(index) if run is not None and run.state == "active" else None
+    return tried is not None and tried.due == due
 
 
 def tenants(state: State, command: Tenants) -> list[TenantView]:
@@ -145,14 +120,30 @@ def tenants(state: State, command: Tenants) -> list[TenantView]:
     for name in names[: min(command.limit, LIST_ROWS_MAX)]:
         tenant = state.tenants[name]
         share = weight_of(weight.get(name, W_DEFAULT))
-        views.append(TenantView(name, share, tenant.paused, len(tenant.runs), tenant.waiting, tenant.leased))
+        oldest = seconds_of(min(tenant.runs)) if tenant.runs else 0.0
+        views.append(
+            TenantView(
+                name,
+                share,
+                tenant.paused,
+                tenant.submissions,
+                tenant.waiting,
+                tenant.leased,
+                tenant.handed,
+                oldest,
+            )
+        )
     return views
 
 
 def _matters(state: State, tenant: Tenant) -> bool:
     """Whether there is more to a tenant than the turn that is remembered of it."""
     return bool(
-        tenant.waiting or tenant.leased or tenant.runs or tenant.paused or tenant.name in state.tables.weight
+        tenant.waiting
+        or tenant.leased
+        or tenant.submissions
+        or tenant.paused
+        or tenant.name in state.tables.weight
     )
 
 

@@ -14,20 +14,54 @@ from fairway.engine.draft import Draft
 from fairway.engine.lookups import Found
 from fairway.engine.named import reserve_named
 from fairway.engine.reserving import NOTHING, pick, reserved, strategy_of
-from fairway.engine.state import State, Waiter, Watcher
+from fairway.engine.search import in_vain
+from fairway.engine.state import Asker, State, Waiter, Watcher
 from fairway.engine.views import described_again, find, submission_of
 from fairway.errors import FairwayError, TooLarge
 from fairway.limits import WAITERS_MAX
 
 
 def add_waiter(state: State, waiter: Waiter) -> None:
-    """A reserve found nothing and may wait."""
+    """A reserve found nothing and may wait, for work or for what the store is asked."""
     waiter.strategy = strategy_of(state, waiter.command)
     _arm(state, waiter, waiter.until)
-    state.waiters.setdefault(waiter.strategy, OrderedDict())[waiter.ticket] = waiter
+    if not waiter.command.wait_seconds:
+        state.aside.overdue[waiter.ticket] = waiter
     state.reservers.waits(waiter.who)
+    _stand_in_line(state, waiter)
+
+
+def follow(state: State) -> None:
+    """The queue's strategy may have changed: who waits by it waits by the new one, in the order in which all came."""
+    lines = list(state.waiters.values())
+    moved = [who for line in lines for who in line.values() if who.strategy != _present(state, who)]
+    for who in moved:
+        _leave_line(state, who)
+        who.strategy = _present(state, who)
+        _stand_in_line(state, who)
+    for text in {who.strategy for who in moved}:
+        state.waiters[text] = OrderedDict(sorted(state.waiters[text].items()))
+    state.woken = state.woken or bool(moved)
+
+
+def _present(state: State, waiter: Waiter) -> str:
+    """The strategy that a waiter would wait by if it came now; its own, if that is locked out: it hears of it."""
+    return waiter.command.strategy or state.config.strategy
+
+
+def _stand_in_line(state: State, waiter: Waiter) -> None:
+    state.waiters.setdefault(waiter.strategy, OrderedDict())[waiter.ticket] = waiter
     waiter.plan = state.plans.get(waiter.strategy)
     waiter.plan.pinned += 1
+
+
+def _leave_line(state: State, waiter: Waiter) -> None:
+    if waiter.plan is not None:
+        waiter.plan.pinned -= 1
+    line = state.waiters[waiter.strategy]
+    del line[waiter.ticket]
+    if not line:
+        del state.waiters[waiter.strategy]
 
 
 def add_watcher(state: State, watcher: Watcher, until: float) -> None:
@@ -104,12 +138,8 @@ def leave(state: State, who: Waiter | Watcher) -> list[Draft]:
         if client is not None:
             client.pending.pop(who.number, None)
         state.reservers.waited(who.who, state.now)
-        if who.plan is not None:
-            who.plan.pinned -= 1
-        queue = state.waiters[who.strategy]
-        del queue[who.ticket]
-        if not queue:
-            del state.waiters[who.strategy]
+        state.aside.overdue.pop(who.ticket, None)
+        _leave_line(state, who)
     else:
         watchers = state.watchers[who.id]
         del watchers[who.ticket]
@@ -125,26 +155,42 @@ def time_out(state: State) -> None:
         if not who.drafts:
             continue
         if isinstance(who, Waiter):
-            finish(state, who)
+            if in_vain(state, who.strategy):
+                finish(state, who)
+            else:
+                state.aside.overdue[who.ticket] = who
         else:
             now_it_is = submission_of(find(state, who.id, Found()))
             for draft in leave(state, who):
                 answer(state, draft, now_it_is)
 
 
+def give_up(state: State) -> None:
+    """Nothing was found for those whose time is over, and the store was asked."""
+    for who in list(state.aside.overdue.values()):
+        if in_vain(state, who.strategy):
+            finish(state, who)
+
+
 def abandon(state: State, draft: Draft) -> None:
     """The caller of a waiting draft is gone; those who asked the same again go on waiting."""
     who = draft.waits
-    if not draft.answered and isinstance(who, Waiter | Watcher):
+    if draft.answered:
+        return
+    if isinstance(who, Waiter | Watcher):
         draft.answered = True
         who.drafts.remove(draft)
         if not who.drafts:
             leave(state, who)
+    elif isinstance(who, Asker):
+        draft.answered = True
+        state.askers.remove(who)
+        who.plan.pinned -= 1
+        state.plans.give_back(who.plan)
 
 
 def open_drafts(state: State) -> list[Draft]:
     """Every draft that waits."""
     waiters = [draft for queue in state.waiters.values() for who in queue.values() for draft in who.drafts]
-    return waiters + [
-        draft for some in state.watchers.values() for who in some.values() for draft in who.drafts
-    ]
+    watchers = [draft for some in state.watchers.values() for who in some.values() for draft in who.drafts]
+    return waiters + watchers + [asker.draft for asker in state.askers]

@@ -5,6 +5,7 @@ Guards: a new run is placed above A; A never reaches an unfinished or pinned lev
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final
 
@@ -68,6 +69,10 @@ class Forecast:
     def last(self, tenant: str) -> tuple[int, int, int] | None:
         """(pass, rest, chunks) of the tenant's last placed run; give it to `restore` after a start."""
         return self._last.get(tenant)
+
+    def lasts(self, tenants: Iterable[str]) -> list[tuple[int, int, int] | None]:
+        """`last` of many."""
+        return list(map(self._last.get, tenants))
 
     def restore(self, tenant: str, level: int, rest: int, chunks: int) -> None:
         """The last placed run of a tenant with backlog, as stored. A rest that was not stored is 0."""

@@ -24,7 +24,20 @@ class Turns:
     is by how much in all, so that an order may keep keys that need no correction.
     """
 
-    __slots__ = ("_due", "_early", "_heap", "_idle", "era", "lowered", "moved", "rest", "turn", "v", "weight")
+    __slots__ = (
+        "_due",
+        "_early",
+        "_heap",
+        "_idle",
+        "era",
+        "lowered",
+        "moved",
+        "rest",
+        "trying",
+        "turn",
+        "v",
+        "weight",
+    )
 
     def __init__(self, weight: dict[str, int]) -> None:
         self.v = 0
@@ -34,6 +47,7 @@ class Turns:
         self.moved: set[str] = set()
         self.era = 0
         self.lowered = 0
+        self.trying = False  # charges are going to be taken back, so nothing else may move
         self._idle: set[str] = set()
         # One valid entry per tenant: (the V at which it may be forgotten, tenant); `_due` says which it is.
         self._heap: list[tuple[int, str]] = []
@@ -50,11 +64,14 @@ class Turns:
             table.rest[tenant] = rest
         return table
 
-    def copy(self) -> Turns:
-        """The same turns, for a trial that charges nobody; it forgets nobody."""
-        table = Turns(self.weight)
-        table.v, table.turn, table.rest = self.v, self.turn.copy(), self.rest.copy()
-        return table
+    @property
+    def unit(self) -> int:
+        """A tenant's stride is this divided by its weight."""
+        return U
+
+    @property
+    def usual_weight(self) -> int:
+        return W_DEFAULT
 
     def appear(self, tenant: str) -> int:
         """A submit gave the tenant chunks to hand out where it had none; gives its turn."""
@@ -68,20 +85,18 @@ class Turns:
 
     def charge(self, tenant: str, n: int = 1) -> int:
         """n dispatches in a row; gives the tenant's next turn. V becomes the turn of the last of them."""
-        turn = self.turn[tenant]
-        x = self.rest[tenant]
+        turns, rests, w = self.turn, self.rest, self.weight.get(tenant, W_DEFAULT)
+        turn, x = turns[tenant], rests[tenant]
         if turn < self.v:
-            turn = self.v
-            x = 0
-        w = self.weight.get(tenant, W_DEFAULT)
+            turn, x = self.v, 0
         if n == 1:
             self.v = turn
+            x += U
         else:
             self.v = turn + (x + (n - 1) * U) // w
-        x += n * U
-        turn += x // w
-        self.turn[tenant] = turn
-        self.rest[tenant] = x % w
+            x += n * U
+        turns[tenant] = turn = turn + x // w
+        rests[tenant] = x % w
         self.moved.add(tenant)
         return turn
 
@@ -173,7 +188,7 @@ class Turns:
 
     def rebase_due(self) -> bool:
         """Rebase if V has passed its bound; says whether it did. The orders call it after each take."""
-        if self.v <= limits.V_REBASE_MAX:
+        if self.v <= limits.V_REBASE_MAX or self.trying:
             return False
         self.rebase()
         return True
@@ -212,14 +227,6 @@ class Tables:
         """Drop a table that no order uses; the plain one stays."""
         if selection or priority is not None:
             self._tables.pop((selection, priority), None)
-
-    def copy(self) -> Tables:
-        """The same tables, for a trial that charges nobody."""
-        tables = Tables(self.weight, self.plain.copy())
-        for key, table in self._tables.items():
-            if table is not self.plain:
-                tables._tables[key] = table.copy()
-        return tables
 
     def reweigh(self, tenant: str, new_w: int) -> None:
         """Set a tenant's weight and scale what it has left to wait; then call Plans.reweighed."""

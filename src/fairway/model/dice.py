@@ -5,7 +5,11 @@ Guards: one seed gives one history; nothing here reads entropy.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from math import isqrt
+
+import msgspec
 
 _MASK = (1 << 64) - 1
 _A = 0xBF58476D1CE4E5B9  # splitmix64's constants
@@ -34,6 +38,15 @@ class Dice:
         x = ((x ^ (x >> 27)) * _B) & _MASK
         return x ^ (x >> 31)
 
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Draws inside are of another stream; those that come after it are as if there had been none."""
+        state, self._state = self._state, mix(self._state ^ _B)
+        try:
+            yield
+        finally:
+            self._state = state
+
     def below(self, n: int) -> int:
         """Uniform in [0, n): the high half of a product, drawn again where its low half would favour some numbers."""
         product = self.bits64() * n
@@ -49,21 +62,24 @@ _STEPS_BACK = _STEPS[::-1]
 _DECK_MAX = 32  # smaller decks are shuffled card by card: a network over so few bits would not be uniform
 
 
-class Shuffle:
+class Shuffle(msgspec.Struct, eq=False, gc=False):
     """A seeded permutation of range(n) with its inverse, in constant memory.
 
     Guards: `at` and `place` are inverse to each other for every n and seed.
     A six-round Feistel network over a rectangle that is hardly larger than n; what falls outside [0, n) is walked on.
     """
 
-    __slots__ = ("_deck", "_key", "_rows", "_wide", "n")
+    n: int
+    _key: int
+    _wide: int
+    _rows: int
+    _deck: bytes
 
-    def __init__(self, n: int, seed: int) -> None:
-        self.n = n
-        self._deck = _shuffled(n, seed) if n <= _DECK_MAX else b""
-        self._wide = wide = isqrt(n) + 1
-        self._rows = n // wide + 1
-        self._key = mix(seed)
+    @classmethod
+    def seeded(cls, n: int, seed: int) -> Shuffle:
+        """The permutation of a seed."""
+        wide = isqrt(n) + 1
+        return cls(n, mix(seed), wide, n // wide + 1, _shuffled(n, seed) if n <= _DECK_MAX else b"")
 
     def at(self, place: int) -> int:
         """The element that stands at `place`."""

@@ -54,6 +54,7 @@ class Event(msgspec.Struct, frozen=True):
     attempt: int = 0
     tenant: str = ""
     detail: str = ""
+    place: int = 0  # in its group; what happened at one stroke has one place
 
 
 encode_events = msgspec.msgpack.Encoder().encode
@@ -62,7 +63,7 @@ _decode = msgspec.msgpack.Decoder(list[Happened]).decode
 
 def events_of(number: int, body: bytes) -> Iterator[Event]:
     """The events in a stored batch, one per span."""
-    for happened in _decode(body):
+    for place, happened in enumerate(_decode(body)):
         what = happened.what.name.lower()
         for i, span in enumerate(happened.spans):
             yield Event(
@@ -77,4 +78,5 @@ def events_of(number: int, body: bytes) -> Iterator[Event]:
                 span[3] if len(span) > 3 else 0,
                 happened.tenants[i] if happened.tenants else "",
                 happened.detail,
+                place,
             )

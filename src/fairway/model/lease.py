@@ -13,6 +13,8 @@ from fairway.errors import BadArgument
 from fairway.model.names import object_name, result_name
 from fairway.model.submission import Described, Metadata
 
+_RECEIPT_CHARS_MAX = 80  # five numbers of at most 64 bits in hexadecimal
+
 
 class Ticket(msgspec.Struct, frozen=True, array_like=True):
     """A receipt taken apart: the chunk, the attempt (owner epoch, count) and the seal over it."""
@@ -30,16 +32,20 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
 def ticket_of(receipt: str) -> Ticket:
     """Read a receipt, or BadArgument."""
     try:
+        if len(receipt) > _RECEIPT_CHARS_MAX:
+            raise ValueError
         submission, index, epoch, count, seal = (int(part, 16) for part in receipt.split("."))
-    except (ValueError, AttributeError):
+        if submission >> 63 or index >> 31 or epoch >> 64 or count >> 64 or seal >> 64:
+            raise ValueError  # also of what is negative
+    except (ValueError, AttributeError, TypeError):
         raise BadArgument(
             f"this is not a receipt: {receipt!r:.80}; give lease.receipt back as it came"
         ) from None
     return Ticket(submission, index, epoch, count, seal)
 
 
-class Lease(msgspec.Struct, frozen=True):
-    """A chunk that is yours until `deadline`."""
+class Lease(msgspec.Struct, frozen=True, gc=False):
+    """A chunk that is yours until `deadline`. Nothing that it holds leads back to it."""
 
     submission: int
     index: int

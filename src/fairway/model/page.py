@@ -24,6 +24,8 @@ def _sealed(body: bytes) -> bytes:
 
 
 def _opened(page: bytes) -> bytes:
+    if type(page) is not bytes:  # a bit that turned over in the file may have made it something else
+        raise PayloadCorrupt
     body = page[4:]
     if len(page) < 4 or _checksum(body) != int.from_bytes(page[:4], "big"):
         raise PayloadCorrupt

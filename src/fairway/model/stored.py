@@ -11,6 +11,9 @@ from enum import IntEnum
 
 import msgspec
 
+Time = tuple[float, int]
+"""(time, submission id): when a run is to be looked at."""
+
 
 class Kind(IntEnum):
     """The kinds of small objects that are rewritten whole."""
@@ -34,6 +37,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     metadata: Mapping[str, str | int]  # for lookups by key and value
     body: bytes
     pages: tuple[bytes, ...] = ()  # inline payload pages, each with its own checksum
+    deadline: float = 0.0  # 0.0 if none
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):
@@ -112,6 +116,7 @@ class Group(msgspec.Struct):
     purge: list[int] = []  # ended runs that leave for good, with pages, results and objects
     purge_keys: list[tuple[str, str]] = []
     purge_events_before: float = 0.0  # event batches older than this are removed; 0.0 removes none
+    delete_upto: tuple[int, int] | None = None  # for a store that deletes by range: places that are given up
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -124,7 +129,10 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 class StoredRun(msgspec.Struct, frozen=True, gc=False):
-    """A run as read back; `state` is "active" until it ended, then `end` is the body given with its End."""
+    """A run as read back; `state` is "active" until it ended, then `end` is the body given with its End.
+
+    A place that its run has left (`Store.above` of a store that deletes by range) has the state "left" and no bodies.
+    """
 
     id: int
     pass_: int
@@ -132,3 +140,4 @@ class StoredRun(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     state: str = "active"
     end: bytes = b""
+    progress: bytes = b""  # its PROGRESS object while it is active, b"" if it has none

@@ -68,6 +68,7 @@ class Compiler(Generic[R]):
         self._lanes.close(live.tier)
         if live.limited is not None:
             self._in_flight.leave(live.limited)
+            live.limited.end()
 
     def _unlimited(self, tier: Tier) -> Order[R]:
         if tier.base is Fair:

@@ -6,7 +6,7 @@ falls below a limit is told to the order that has the limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Container, Iterable
 from typing import Generic
 
 from fairway.strategy.candidate import value_of
@@ -23,17 +23,18 @@ class InFlight(Generic[R]):
         self.counts: dict[str, dict[Value, int]] = {}
         self._orders: dict[str, list[Limited[R]]] = {}
 
-    def track(self, keys: Iterable[str], out: Callable[[], Iterable[tuple[R, int]]]) -> None:
-        """Count what is out for keys that were not counted before."""
-        new: dict[str, dict[Value, int]] = {key: {} for key in keys if key not in self.counts}
-        if not new:
-            return
-        for run, n in out():
-            for key, counts in new.items():
-                value = value_of(run, key)
-                if value is not None and n:
-                    counts[value] = counts.get(value, 0) + n
-        self.counts.update(new)
+    def track(self, keys: Iterable[str]) -> frozenset[str]:
+        """Count these keys from now on; gives those that were not counted before, for `count`."""
+        new = frozenset(keys).difference(self.counts)
+        self.counts.update({key: {} for key in sorted(new)})
+        return new
+
+    def count(self, run: R, n: int, keys: Iterable[str]) -> None:
+        """n chunks of the run are out already."""
+        for key in keys:
+            value, counts = value_of(run, key), self.counts[key]
+            if value is not None:
+                counts[value] = counts.get(value, 0) + n
 
     def join(self, order: Limited[R]) -> None:
         """The order is told from now on when a value goes below one of its limits."""
@@ -47,17 +48,21 @@ class InFlight(Generic[R]):
             if not self._orders[key]:
                 del self._orders[key], self.counts[key]
 
-    def leased(self, run: R, n: int) -> None:
-        """n chunks of the run went out."""
+    def leased(self, run: R, n: int, but: Container[str] = ()) -> None:
+        """n chunks of the run went out; some keys may not be counted for it yet."""
         for key, counts in self.counts.items():
+            if key in but:
+                continue
             value = run.tenant if key == "tenant" else run.metadata.get(key)
             if value is not None:
                 counts[value] = counts.get(value, 0) + n
 
-    def freed(self, run: R, n: int) -> bool:
+    def freed(self, run: R, n: int, but: Container[str] = ()) -> bool:
         """n chunks of the run came back or ended; says whether a limit went from full to open."""
         opened = False
         for key, counts in self.counts.items():
+            if key in but:
+                continue
             value = run.tenant if key == "tenant" else run.metadata.get(key)
             if value is None:
                 continue

@@ -6,7 +6,7 @@ or limited counts as having, so it keeps its turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Generic
 
 from fairway import limits
@@ -15,30 +15,34 @@ from fairway.strategy.order import R, TurnTable, TurnTables
 from fairway.strategy.terms import CustomPriority, Fair
 from fairway.strategy.tiers import Selection, Tier
 
+_Use = tuple[Selection, bool]
+"""What orders look at: a selection, and whether by priority."""
+
 
 class _Lane:
     """One table, and the chunks that wait in it by tenant."""
 
     __slots__ = ("turns", "waiting")
 
-    def __init__(self, turns: TurnTable, waiting: dict[str, int]) -> None:
+    def __init__(self, turns: TurnTable) -> None:
         self.turns = turns
-        self.waiting = waiting
+        self.waiting: dict[str, int] = {}
 
 
 class Lanes(Generic[R]):
     """The lanes by selection and priority; None is the lane of all priorities, for Fair.
 
     The table of the whole queue is no lane: the engine knows who waits there and stores it.
+    A lane is young until all runs are counted in it: its V stands at 0, and whoever waits has a newcomer's turn.
     """
 
-    __slots__ = ("_candidates", "_lanes", "_prune_at", "_tables", "_users")
+    __slots__ = ("_lanes", "_prune_at", "_tables", "_users", "young")
 
-    def __init__(self, tables: TurnTables, candidates: Callable[[], Iterable[R]]) -> None:
+    def __init__(self, tables: TurnTables) -> None:
         self._tables = tables
-        self._candidates = candidates
+        self.young: set[_Use] = set()
         self._lanes: dict[Selection, dict[int | None, _Lane]] = {}
-        self._users: dict[tuple[Selection, bool], int] = {}  # by selection and whether by priority
+        self._users: dict[_Use, int] = {}
         self._prune_at = limits.PRIORITIES_MAX
 
     def __len__(self) -> int:
@@ -54,15 +58,26 @@ class Lanes(Generic[R]):
             return
         use = (tier.selection, ranked)
         self._users[use] = self._users.get(use, 0) + 1
-        if self._users[use] > 1:
+        if self._users[use] == 1:
+            self.young.add(use)
+            if not ranked:
+                self._lane(tier.selection, None)
+
+    def count(self, run: R) -> None:
+        """The chunks of a run that wait already, in every young lane."""
+        tenant, n = run.tenant, run.waiting
+        if not n:
             return
-        found: dict[int | None, dict[str, int]] = {} if ranked else {None: {}}
-        for run in self._candidates():
-            if run.waiting and selects(tier.selection, run):
-                waiting = found.setdefault(run.priority if ranked else None, {})
-                waiting[run.tenant] = waiting.get(run.tenant, 0) + run.waiting
-        for priority, waiting in found.items():
-            self._make(tier.selection, priority, waiting)
+        for use in self.young:
+            if selects(use[0], run):
+                lane = self._lane_of(use, run)
+                lane.waiting[tenant] = lane.waiting.get(tenant, 0) + n
+                if tenant not in lane.turns.turn:
+                    lane.turns.appear(tenant)
+
+    def grown(self) -> None:
+        """Every run is counted."""
+        self.young.clear()
 
     def close(self, tier: Tier) -> None:
         """An order of this tier is gone; lanes that no order uses are dropped."""
@@ -73,6 +88,7 @@ class Lanes(Generic[R]):
         if self._users[use]:
             return
         del self._users[use]
+        self.young.discard(use)
         group = self._lanes.get(tier.selection, {})
         for priority in [priority for priority in group if (priority is not None) == use[1]]:
             self._drop(tier.selection, priority)
@@ -83,39 +99,67 @@ class Lanes(Generic[R]):
             return self._tables.table()
         return self._lane(selection, priority).turns
 
-    def enters(self, run: R, n: int) -> bool:
-        """A submit or redrive brings a run with n chunks; says whether lanes were dropped for it."""
+    def tables(self, tier: Tier) -> list[TurnTable]:
+        """All tables that an order of this tier may charge."""
+        if tier.base is Fair:
+            return [self.table(tier.selection)]
+        if tier.base is not CustomPriority:
+            return []
+        lanes = self._lanes.get(tier.selection, {})
+        return [lane.turns for priority, lane in lanes.items() if priority is not None]
+
+    def enters(self, run: R, n: int, counted: bool = True) -> bool:
+        """A submit or redrive brings a run with n chunks; says whether lanes were dropped for it.
+
+        A run that is not counted in young lanes yet changes nothing there.
+        """
         if n:
-            for lane in self._of(run):
-                if not lane.waiting.get(run.tenant):
-                    lane.turns.appear(run.tenant)
-                lane.waiting[run.tenant] = lane.waiting.get(run.tenant, 0) + n
+            for use in self._uses(counted):
+                if selects(use[0], run):
+                    lane = self._lane_of(use, run)
+                    had = lane.waiting.get(run.tenant, 0)
+                    if not had:
+                        lane.turns.appear(run.tenant)
+                    lane.waiting[run.tenant] = had + n
         return len(self) > self._prune_at and self._prune()
 
-    def waits(self, run: R, n: int) -> None:
+    def waits(self, run: R, n: int, counted: bool = True) -> None:
         """n chunks more (or fewer, if negative) of the run wait."""
-        for lane in self._of(run):
-            left = lane.waiting.get(run.tenant, 0) + n
+        tenant = run.tenant
+        for use in self._uses(counted):
+            if not selects(use[0], run):
+                continue
+            lane = self._lane_of(use, run)
+            left = lane.waiting.get(tenant, 0) + n
             if left > 0:
-                lane.waiting[run.tenant] = left
-                if run.tenant not in lane.turns.turn:  # the lane is younger than the lease that came back
-                    lane.turns.appear(run.tenant)
+                lane.waiting[tenant] = left
+                if tenant not in lane.turns.turn:  # the lane is younger than the lease that came back
+                    lane.turns.appear(tenant)
             else:
-                lane.waiting.pop(run.tenant, None)
+                lane.waiting.pop(tenant, None)
+                if use in self.young:
+                    lane.turns.forget(tenant)  # as if it had gone before the lane was made
 
-    def _of(self, run: R) -> list[_Lane]:
-        return [
-            self._lane(selection, run.priority if ranked else None)
-            for selection, ranked in self._users
-            if selects(selection, run)
-        ]
+    def reweighed(self, tenant: str) -> None:
+        """The tenant's weight changed: in a young lane it is a newcomer of the new weight."""
+        for selection, ranked in self.young:
+            for priority, lane in self._lanes.get(selection, {}).items():
+                if (priority is not None) == ranked and tenant in lane.turns.turn:
+                    lane.turns.forget(tenant)
+                    lane.turns.appear(tenant)
+
+    def _uses(self, counted: bool) -> Iterable[_Use]:
+        return self._users if counted else [use for use in self._users if use not in self.young]
+
+    def _lane_of(self, use: _Use, run: R) -> _Lane:
+        return self._lane(use[0], run.priority if use[1] else None)
 
     def _lane(self, selection: Selection, priority: int | None) -> _Lane:
         lane = self._lanes.get(selection, {}).get(priority)
-        return self._make(selection, priority, {}) if lane is None else lane
+        return self._make(selection, priority) if lane is None else lane
 
-    def _make(self, selection: Selection, priority: int | None, waiting: dict[str, int]) -> _Lane:
-        lane = _Lane(self._tables.table(selection, waiting, priority), waiting)
+    def _make(self, selection: Selection, priority: int | None) -> _Lane:
+        lane = _Lane(self._tables.table(selection, (), priority))
         self._lanes.setdefault(selection, {})[priority] = lane
         return lane
 

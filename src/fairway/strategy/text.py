@@ -6,6 +6,7 @@ Guards: `parse(str(s)) == s` for every strategy; an error points at the place wi
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NoReturn
 
 import msgspec
@@ -33,10 +34,10 @@ def canonical(strategy: StrategyLike) -> str:
 
 def as_strategy(strategy: object) -> Strategy:
     """The strategy that a value, a block or a text stands for; BadStrategy if it is none."""
-    if isinstance(strategy, Strategy):
-        return strategy
     if isinstance(strategy, str):
         return parse(strategy)
+    if isinstance(strategy, Strategy):
+        return strategy
     for block in BLOCKS.values():
         if strategy is block:
             if parameters_of(block):
@@ -45,6 +46,7 @@ def as_strategy(strategy: object) -> Strategy:
     raise BadStrategy(f"a strategy is a block such as Fair() or its text, not {strategy!r:.100}; {known()}")
 
 
+@lru_cache(maxsize=4 * limits.PLANS_MAX)  # every reserve names one, usually the same
 def parse(text: str) -> Strategy:
     """The strategy a text stands for, with white space anywhere between the parts."""
     if len(text) > limits.STRATEGY_CHARS_MAX:

@@ -55,6 +55,9 @@ class AgeOrder(Generic[R]):
     def runs(self) -> Iterable[R]:
         return self._runs.values()
 
+    def expect(self, runs: int) -> None:
+        self._sweep_at = max(self._sweep_at, 2 * runs)
+
     def sweep(self) -> None:
         self._runs = {key: run for key, run in self._runs.items() if run.eligible}
         self._heap = list(self._runs)

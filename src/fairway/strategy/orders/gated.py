@@ -99,11 +99,17 @@ class GatedOrder(Generic[R]):
         for key, value in self._ceilings.seen(consumers):
             self.freed(key, value)
 
+    def end(self) -> None:
+        pass  # nothing in it leads back
+
     def reweighed(self, tenant: str) -> None:
         pass
 
     def runs(self) -> Iterable[R]:
         return self._runs.values()
+
+    def expect(self, runs: int) -> None:
+        self._sweep_at = max(self._sweep_at, 2 * runs)
 
     def sweep(self) -> None:
         for id in [id for id, run in self._runs.items() if not run.eligible]:

@@ -114,11 +114,22 @@ class ParkingOrder(Generic[R]):
         for key, value in self._ceilings.seen(consumers):
             self.freed(key, value)
 
+    def end(self) -> None:
+        for gate in self._gates.values():
+            gate.heap.clear()
+        for flow in self._flows.values():
+            flow.home.clear()
+            flow.cells.clear()
+
     def runs(self) -> Iterable[R]:
         return self._runs.values()
 
+    def expect(self, runs: int) -> None:
+        self._sweep_at = max(self._sweep_at, 2 * runs)
+
     def sweep(self) -> None:
         runs, self._runs = self._runs, {}
+        self.end()
         self._clear()
         self._sweep_at = len(runs) + 1
         for run in runs.values():
@@ -175,6 +186,7 @@ class ParkingOrder(Generic[R]):
             gate.users -= 1
             if not gate.users:
                 gate.entry = None
+                gate.heap.clear()
                 del self._gates[gate.key, gate.value]
         last = flow.cells.pop()
         if last is not cell:
@@ -182,6 +194,7 @@ class ParkingOrder(Generic[R]):
             last.place = cell.place
         if not flow.cells:
             flow.entry = None
+            flow.home.clear()
             del self._flows[flow.name]
             if self._ranking.tenants:
                 own = self._of_tenant[flow.tenant]

@@ -32,6 +32,7 @@ class RankedOrder(Generic[R]):
         order = self._orders.get(run.priority)
         if order is None:
             self._orders[run.priority] = order = FairOrder[R](self._table(run.priority))
+            order.expect(self._sweep_at)  # all are swept together
             heappush(self._heap, -run.priority)
         had = len(order)
         order.add(run)
@@ -56,6 +57,9 @@ class RankedOrder(Generic[R]):
 
     def runs(self) -> Iterable[R]:
         return (run for order in self._orders.values() for run in order.runs())
+
+    def expect(self, runs: int) -> None:
+        self._sweep_at = max(self._sweep_at, 2 * runs)
 
     def sweep(self) -> None:
         orders, self._orders, self._heap, self._size = self._orders, {}, [], 0

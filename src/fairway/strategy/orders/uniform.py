@@ -97,6 +97,9 @@ class UniformOrder(Generic[R]):
     def runs(self) -> Iterable[R]:
         return (run for b in self._full for run in self._buckets[b])
 
+    def expect(self, runs: int) -> None:
+        self._sweep_at = max(self._sweep_at, 2 * runs)
+
     def sweep(self) -> None:
         for run in [run for b in self._full for run in self._buckets[b] if not run.eligible]:
             self._leave(run)

@@ -1,0 +1,91 @@
+"""Batches: what a consumer was handed is settled whole, in one step.
+
+Guards: only the epoch or the run that was handed the chunks settles them; a refused batch changes nothing.
+"""
+
+from __future__ import annotations
+
+from fairway import limits
+from fairway.engine.commands import Complete, Finish, Finished
+from fairway.engine.consumer import Consumer
+from fairway.engine.finishing import check_parts, complete
+from fairway.engine.lookups import Found
+from fairway.engine.named import consumer_of, keep, part_of, still_out
+from fairway.engine.returning import fail
+from fairway.engine.state import State
+from fairway.errors import BadArgument, ConsumerFenced, LeaseLost, TooLarge
+
+
+def finish(state: State, command: Finish, found: Found) -> Finished:
+    """Completions, failures, and what nobody spoke of: done without a result of its own."""
+    consumer = _speaking(state, command)
+    _check(command)
+    handed = [named for named in consumer.open.values() if named.handed_to == consumer.epoch]
+    _check_size(command, sum(len(still_out(state, named)) for named in handed))
+    if command.whole:
+        _check_whole(state, consumer)
+    before = sum(named.completed for named in handed)
+    completed = [complete(state, one, found) for one in command.completed]
+    failed = [fail(state, one) for one in command.failed]
+    rest = 0
+    for seq in sorted(consumer.open):
+        named = consumer.open[seq]
+        # One that was not handed to this epoch is not this batch's to settle.
+        chunks = still_out(state, named) if named.handed_to == consumer.epoch else []
+        if not chunks:
+            continue
+        results: list[bytes | None] | None = None
+        if command.first is not None or command.others is not None:
+            results = [command.others if rest or i else command.first for i in range(len(chunks))]
+        complete(state, Complete([part_of(state, named, chunks)], results), found)
+        rest += len(chunks)
+    keep(state, consumer)
+    return Finished(completed, failed, rest, before)
+
+
+def _speaking(state: State, command: Finish) -> Consumer:
+    """The consumer, if this epoch or this run speaks for it."""
+    name = command.consumer
+    if command.consumer_epoch:
+        return consumer_of(state, name, command.consumer_epoch)
+    if not command.run:
+        raise BadArgument("finish needs the epoch or the run that joined the consumer", argument="run")
+    consumer = state.consumers.get(name)
+    if consumer is None or consumer.run != command.run:
+        raise ConsumerFenced(f"another process took over consumer {name!r}; stop, or choose another name")
+    return consumer
+
+
+def _check(command: Finish) -> None:
+    """Everything that could be refused is refused before anything is changed."""
+    chunks = 0
+    for one in command.completed:
+        many = check_parts(one.parts)
+        if one.results is not None and len(one.results) != many:
+            raise BadArgument(f"{many} leases need as many results, not {len(one.results)}")
+        chunks += many
+    for one in command.failed:
+        if one.delay_seconds > limits.DELAY_SECONDS_MAX:
+            raise BadArgument(f"delay_seconds must be at most {limits.DELAY_SECONDS_MAX:.0f}")
+        chunks += check_parts(one.parts)
+    if chunks > limits.CALL_CHUNKS_MAX:
+        raise TooLarge(f"one call takes at most {limits.CALL_CHUNKS_MAX} leases, not {chunks}")
+
+
+def _check_size(command: Finish, chunks: int) -> None:
+    """One result for all the rest is short to send, and as long as all of them to store."""
+    size = len(command.first or b"") + max(0, chunks - 1) * len(command.others or b"")
+    if size > limits.GROUP_BYTES_MAX:
+        raise TooLarge(f"the results of one batch have at most {limits.GROUP_BYTES_MAX} bytes, not {size}")
+
+
+def _check_whole(state: State, consumer: Consumer) -> None:
+    """A result of many chunks is worth nothing if one of them was, or will be, worked on elsewhere."""
+    for seq, named in consumer.open.items():
+        if named.handed_to != consumer.epoch or named.completed:
+            continue
+        gone = sum(span[2] for span in named.spans) - len(still_out(state, named))
+        if gone:
+            raise LeaseLost(
+                f"{gone} chunks of seq {seq} of consumer {consumer.name!r} ended or were lost meanwhile; run again"
+            )

@@ -1,0 +1,85 @@
+"""Reads of the window as values: what is to be read, and what was found.
+
+Guards: the engine itself never reads; between asking, reading and using the answer anything may happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, Protocol
+
+import msgspec
+
+from fairway.engine.thaw import decode_described
+from fairway.fair.levels import START, Level
+from fairway.limits import PAGE_CHUNKS
+from fairway.model.stored import Kind, StoredRun, Time
+from fairway.model.submission import Described
+
+ReadKind = Literal["main", "unpark", "ids", "due", "deadline", "scan", "slice", "fetch"]
+
+
+class Window(Protocol):
+    """The part of a store that the window reads."""
+
+    def above(
+        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+    ) -> list[StoredRun]: ...
+    def listed(
+        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+    ) -> list[StoredRun]: ...
+    def times(self, what: str, after: Time, limit: int) -> list[Time]: ...
+    def run(self, id: int) -> StoredRun | None: ...
+    def objects(self, kind: Kind, key: int | None = None) -> Iterator[tuple[str | int, int, bytes]]: ...
+
+
+class Answer(msgspec.Struct):
+    """What was found, with what rows need to be made into runs."""
+
+    rows: list[StoredRun] = []
+    times: list[Time] = []
+    described: dict[int, Described] = {}  # of active rows
+    pages: dict[int, list[tuple[int, bytes]]] = {}  # of those that have several
+
+
+class Read(msgspec.Struct):
+    """One read; `ticket` ties the answer to the moment of asking."""
+
+    kind: ReadKind
+    limit: int = 0
+    ticket: int = 0
+    level: Level = START
+    upto: Level | None = None
+    tenant: str | None = None
+    metadata: dict[str, str | int] = {}
+    after: int = 0
+    time: Time = (0.0, 0)
+    ids: list[int] = []
+    strategy: str = ""
+    era: int = 0
+    unseen: int = 0
+
+    def read(self, source: Window) -> Answer:
+        """Read it. Blocks on the store."""
+        if self.kind in ("due", "deadline"):
+            return Answer(times=source.times(self.kind, self.time, self.limit))
+        if self.kind == "ids":
+            rows = [run for id in self.ids if (run := source.run(id)) is not None]
+        elif self.metadata:
+            rows = source.listed(self.tenant, self.metadata, self.after, self.limit)
+        else:
+            rows = source.above(self.level, self.limit, self.upto, self.tenant)
+        answer = Answer(rows)
+        if self.kind not in ("scan", "slice"):
+            fill(source, answer)
+        return answer
+
+
+def fill(source: Window, answer: Answer) -> None:
+    """Describe the active rows, and read their pages."""
+    for row in answer.rows:
+        if row.state == "active":
+            described = answer.described[row.id] = decode_described(row.body)
+            if described.total > PAGE_CHUNKS:
+                pages = source.objects(Kind.PAGE, row.id)
+                answer.pages[row.id] = [(part, body) for _, part, body in pages]

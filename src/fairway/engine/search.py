@@ -1,0 +1,230 @@
+"""Searching: a plan that finds nothing in memory asks the store for rows of its own selection.
+
+Guards: "no work" is said only when nothing is wanted from the store any more and the search was in vain; what was
+found stands beside the window and moves neither A nor R.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.engine.backlog import refresh, standing_of
+from fairway.engine.lodging import lodge
+from fairway.engine.reads import Answer, Read
+from fairway.engine.run import AWAY, FETCHED, Run
+from fairway.engine.state import State
+from fairway.fair.levels import Level
+from fairway.fair.window import COUNTED
+from fairway.limits import FETCH_ROWS
+from fairway.strategy.plan import Plan
+from fairway.strategy.telling import refused
+from fairway.strategy.tiers import Tier
+
+_TENANTS_APART = 4  # so few tenants that could be served are asked for one by one
+
+
+class Step(msgspec.Struct):
+    """Rows of one selection."""
+
+    tenant: str | None = None
+    metadata: dict[str, str | int] = {}
+
+
+class Search(msgspec.Struct):
+    """How far a plan has looked."""
+
+    steps: list[Step]
+    unseen: int  # what had become eligible out of sight when it began
+    level: Level
+    after: int = 0
+    out: bool = False  # a page is being read
+
+
+def busy(state: State) -> bool:
+    """Whether the window itself still wants something from the store."""
+    window, aside = state.window, state.aside
+    if window.at_end and not aside.reading:
+        return bool(aside.ids or aside.tenants) or times_wanted(state) != ""
+    return bool(
+        window.main_wanted()
+        or window.main_from is not None
+        or aside.ids
+        or aside.tenants
+        or times_wanted(state)
+        or aside.is_reading("unpark", "ids", "due", "deadline")
+    )
+
+
+def times_wanted(state: State) -> str:
+    """Which times that are not known may have come."""
+    aside = state.aside
+    if aside.due_until is not None and aside.due_until[0] <= state.now and not aside.is_reading("due"):
+        return "due"
+    if aside.over_until is not None and aside.over_until[0] <= state.now and not aside.is_reading("deadline"):
+        return "deadline"
+    return ""
+
+
+def in_vain(state: State, strategy: str) -> bool:
+    """Whether a plan that found nothing in memory may be told that there is no work."""
+    window, aside = state.window, state.aside
+    if state.paused:
+        return True
+    if state.plans.building and not state.plans.get(strategy).ready:
+        return False
+    if window.at_end and not aside.reading and not aside.ids and not aside.tenants:
+        return not times_wanted(state)
+    return not busy(state) and (window.at_end or aside.dry.get(strategy) == aside.unseen)
+
+
+def next_page(state: State, strategy: str) -> Read | None:
+    """The next page that a plan with waiting consumers wants; None if it must wait, or has seen all."""
+    aside = state.aside
+    if state.window.at_end or aside.dry.get(strategy) == aside.unseen:
+        return None
+    search = aside.searches.get(strategy)
+    if search is None:
+        plan = state.plans.get(strategy)
+        if not plan.ready:
+            return None  # what is in flight is not counted yet
+        if _promote(state, plan):
+            return None
+        search = aside.searches[strategy] = Search(_steps(state, plan), aside.unseen, state.window.read)
+    if search.out:
+        return None
+    if not search.steps:
+        _over(state, strategy, search)
+        return None
+    search.out = True
+    step = search.steps[0]
+    return Read(
+        "fetch",
+        FETCH_ROWS,
+        level=search.level,
+        tenant=step.tenant,
+        metadata=step.metadata,
+        after=search.after,
+        strategy=strategy,
+    )
+
+
+def _over(state: State, strategy: str, search: Search) -> None:
+    del state.aside.searches[strategy]
+    state.aside.dry[strategy] = search.unseen
+
+
+def _steps(state: State, plan: Plan[Run]) -> list[Step]:
+    """The selections of a plan that may have rows out of memory; one for all of them if a tier selects nothing."""
+    steps: list[Step] = []
+    for tier in plan.tiers:
+        if not tier.selection:
+            return _anywhere(state, plan)
+        metadata = {key: value for key, value in tier.selection if key != "tenant"}
+        tenant = next((str(value) for key, value in tier.selection if key == "tenant"), None)
+        step = Step(tenant, metadata)
+        if step not in steps:
+            steps.append(step)
+    return steps
+
+
+def _anywhere(state: State, plan: Plan[Run]) -> list[Step]:
+    consumers = _consumers(state, plan)
+    away = [tenant for tenant in state.tenants.values() if tenant.away > 0]
+    could = [
+        tenant.name
+        for tenant in away
+        if not tenant.paused and any(_open(state, tier, tenant.name, consumers) for tier in plan.tiers)
+    ]
+    if not could:
+        return []
+    if len(could) <= _TENANTS_APART and len(could) < len(away):
+        return [Step(name) for name in could]
+    return [Step()]
+
+
+def _open(state: State, tier: Tier, tenant: str, consumers: int) -> bool:
+    """Whether a tier's limit on tenants leaves room for this one."""
+    for key, cap in tier.limits:
+        if key == "tenant":
+            return state.plans.in_flight.counts.get(key, {}).get(tenant, 0) < cap.at(consumers)
+    return True
+
+
+def _consumers(state: State, plan: Plan[Run]) -> int:
+    return state.reservers.count(state.now) if plan.by_share else 1
+
+
+def _admits(state: State, plan: Plan[Run], run: Run, consumers: int) -> bool:
+    counts = state.plans.in_flight.counts
+    return any(refused(tier, run, counts, consumers) is None for tier in plan.tiers)
+
+
+def _promote(state: State, plan: Plan[Run]) -> bool:
+    """Runs that are in memory though the window does not hold them come first."""
+    consumers = _consumers(state, plan)
+    found = False
+    for id in list(state.aside.spare):
+        run = state.runs.get(id)
+        ready = run is not None and not run.standing and standing_of(run) == COUNTED
+        if ready and run is not None and _admits(state, plan, run, consumers):
+            found = beside(state, run) or found
+    return found
+
+
+def beside(state: State, run: Run) -> bool:
+    """A run stands beside the window, for plans to hand out from; another makes room if need be."""
+    window = state.window
+    while len(window.fetched) >= window.fetched_max and window.fetched:
+        other = state.runs.get(next(iter(window.fetched)))
+        if other is None or other.standing != FETCHED:
+            window.unfetch(next(iter(window.fetched)))
+            continue
+        window.unfetch(other.id)
+        other.standing = AWAY
+        other.eligible = False
+        state.aside.spare[other.id] = None
+        state.aside.unseen += 1
+    if not window.fetch(run.level):
+        return False
+    run.standing = FETCHED
+    state.aside.spare.pop(run.id, None)
+    refresh(state, run)
+    return run.standing == FETCHED
+
+
+def page_read(state: State, read: Read, answer: Answer) -> None:
+    """What a page holds for the plan; with nothing it goes on to the next one, or is over."""
+    search = state.aside.searches.get(read.strategy)
+    if search is None:
+        return
+    search.out = False
+    plan = state.plans.get(read.strategy)
+    consumers = _consumers(state, plan)
+    found = False
+    for stored in answer.rows:
+        run = lodge(state, answer, stored)
+        if run is None or run.standing:
+            continue
+        refresh(state, run)
+        if not run.standing and standing_of(run) == COUNTED and _admits(state, plan, run, consumers):
+            found = beside(state, run) or found
+        elif run.standing:
+            found = True
+    if found:
+        del state.aside.searches[read.strategy]
+        return
+    if len(answer.rows) == read.limit:
+        last = answer.rows[-1]
+        search.after, search.level = last.id, (last.pass_, last.id)
+    else:
+        search.steps.pop(0)
+        search.after, search.level = 0, state.window.read
+    if not search.steps:
+        _over(state, read.strategy, search)
+
+
+def failed(state: State, read: Read) -> None:
+    """A page could not be read: the plan asks again."""
+    search = state.aside.searches.get(read.strategy)
+    if search is not None:
+        search.out = False
