@@ -1,0 +1,1 @@
+"""The leaderless queue as pure step machines."""

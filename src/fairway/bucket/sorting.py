@@ -1,0 +1,36 @@
+"""Sorting: what is due, and how many wait for what, among the rows of a bucket that were read whole.
+
+Guards: every storage that cannot ask for it says the same.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.bucket.rows import DYING, FINISHED, WAITING, BucketState, Found, Row, Tally
+from fairway.bucket.statements import FindDue
+
+_change = msgspec.structs.replace
+
+
+def found_due(state: BucketState, rows: list[Row], x: FindDue) -> Found:
+    """What is due among rows that were read whole."""
+    waiting = [row for row in rows if row.status == WAITING and row.attempts < x.attempts_max]
+    due = [_change(row, body=None, headers=b"") for row in waiting if row.due <= x.now][: x.limit]
+    later = [row.due for row in waiting if row.due > x.now]
+    return Found(state, due, min(later, default=None))
+
+
+def tallied(state: BucketState, rows: list[Row], now: float) -> Tally:
+    """The tally of rows that were read whole."""
+    waiting = [row for row in rows if row.status == WAITING]
+    held = sum(row.lease > now and row.held for row in waiting)
+    delayed = sum(row.due > now for row in waiting) - held
+    return Tally(
+        state,
+        ready=len(waiting) - held - delayed,
+        delayed=delayed,
+        leased=held,
+        dying=sum(row.status == DYING for row in rows),
+        finished=sum(row.status in FINISHED for row in rows),
+    )
