@@ -18,6 +18,13 @@ class TestMemoryStore(StoreConformance):
         return lambda queue="q": MemoryStore.open(queue, shelf)
 
 
+class TestMemoryStoreThatDeletesByRange(StoreConformance):
+    @pytest.fixture
+    def make(self) -> Make:
+        shelf = Shelf(by_range=True)
+        return lambda queue="q": MemoryStore.open(queue, shelf)
+
+
 class TestSqliteStore(StoreConformance):
     @pytest.fixture
     def make(self, tmp_path: Path) -> Iterator[Make]:

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.errors import Fenced, GroupUnknown, ReadOnly, StoreCorrupt, StoreFailed, StoreFull
 from fairway.model.stored import Kind, Put
-from fairway.store.sqlite import SqliteStore
+from fairway.store.sqlite import SqliteStore, opening
 from fairway.testing.conformance import Owner, everything
 from tests.store.faulty_disk import FaultyDisk, full, sync_fails
 
@@ -196,16 +196,30 @@ def test_a_lock_that_is_never_let_go_is_a_failure_and_not_a_hang(
     assert owner.active() == [1, 2]
 
 
-def test_damage_in_the_middle_of_the_file_is_reported_by_the_read_that_meets_it(tmp_path: Path) -> None:
-    path = tmp_path / "work.db"
+def _damaged_behind_the_schema(path: Path) -> None:
     owner = Owner(SqliteStore.open(path, "q"))
     owner.write(rows=[owner.row(n, pages=(b"x" * 900,)) for n in range(1, 500)], sync=True)
     owner.store.close()
     content = bytearray(path.read_bytes())
-    for page in range(20, len(content) // 4096):
+    for page in range(80, len(content) // 4096):
         content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
     path.write_bytes(content)
-    store = SqliteStore.open(path, "q")
+
+
+def test_damage_of_a_small_file_is_reported_when_it_is_opened(tmp_path: Path) -> None:
+    _damaged_behind_the_schema(tmp_path / "work.db")
+    before = (tmp_path / "work.db").read_bytes()
+    with pytest.raises(StoreCorrupt, match="restore a backup"):
+        SqliteStore.open(tmp_path / "work.db", "q")
+    assert (tmp_path / "work.db").read_bytes() == before
+
+
+def test_damage_in_the_middle_of_a_large_file_is_reported_by_the_read_that_meets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "CHECKED_FILE_BYTES_MAX", 0)
+    _damaged_behind_the_schema(tmp_path / "work.db")
+    store = SqliteStore.open(tmp_path / "work.db", "q")
     with pytest.raises(StoreCorrupt):
         list(store.active())
     store.close()

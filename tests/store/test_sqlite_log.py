@@ -1,13 +1,16 @@
 """The write-ahead log: what is synced, checkpoints beside the writer, the bound, readers beside the writer."""
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from fairway.model.stored import Kind, Put
 from fairway.store.sqlite import SqliteStore
+from fairway.store.sqlite import store as sqlite_store
 from fairway.store.sqlite.connections import IDLE_READERS_MAX
 from fairway.testing.conformance import Owner
 from tests.store.faulty_disk import FaultyDisk
@@ -74,6 +77,9 @@ def test_a_checkpoint_moves_the_log_into_the_file_while_the_writer_goes_on(
     thread.start()
     for n in range(300):
         owner.write(rows=[owner.row(n + 1)], sync=n % 10 == 0)
+    until = time.monotonic() + 60
+    while not checkpoints and not failures and time.monotonic() < until:
+        time.sleep(0.001)
     done.set()
     thread.join()
     assert not failures
@@ -201,3 +207,48 @@ def test_queues_of_one_file_are_written_from_their_own_threads(tmp_path: Path) -
     for owner in owners:
         assert (owner.active(), owner.store.last_number()) == (list(range(1, 101)), 100)
         owner.store.close()
+
+
+def test_the_writer_copies_the_rest_of_a_checkpoint_and_begins_the_log_anew(
+    owner: Owner, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever copies beside a busy writer is never done, and a log that grows is synced slowly."""
+    passes = 0
+
+    def busy(connection: apsw.Connection) -> bool:
+        nonlocal passes
+        whole = passive(connection)
+        if connection is store._checkpointer:
+            passes += 1
+            owner.write(puts=[Put(Kind.HOLD, 1, 0, b"x" * 3000)])
+        return whole
+
+    passive = sqlite_store._passive
+    monkeypatch.setattr(sqlite_store, "_passive", busy)
+    for n in range(50):
+        owner.write(puts=[Put(Kind.HOLD, n, 0, b"x" * 3000)])
+    longest = store.wal_bytes
+    assert store.checkpoint() is True and 1 < passes < 10
+    for n in range(2):
+        owner.write(puts=[Put(Kind.HOLD, n, 0, b"x" * 3000)])
+    assert store.wal_bytes < longest / 4
+
+
+def test_a_checkpoint_that_a_read_holds_back_does_not_keep_the_writer(
+    owner: Owner, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    def counted() -> None:
+        nonlocal tries
+        tries += 1
+
+    monkeypatch.setattr(store, "_shorten_wal", counted)
+    owner.write(rows=[owner.row(1), owner.row(2)])
+    reading = store.active()
+    next(reading)
+    for n in range(20):
+        owner.write(puts=[Put(Kind.HOLD, n, 0, b"x" * 3000)])
+        assert store.checkpoint() is False
+    assert tries == 0
+    del reading

@@ -315,6 +315,19 @@ def test_the_missing_steps_are_taken_in_order() -> None:
     assert connection.pragma("application_id") == APPLICATION_ID
 
 
+def test_places_of_an_older_file_learn_their_tenants() -> None:
+    connection = apsw.Connection(":memory:")
+    migrate(connection, steps()[:1])
+    for id, tenant in ((1, "a"), (2, "b")):
+        connection.execute(
+            "INSERT INTO runs (id, pass, tenant, due, body) VALUES (?, 5, ?, 0.0, x'')", (id, tenant)
+        )
+        connection.execute("INSERT INTO levels (queue, pass, id) VALUES (0, 5, ?)", (id,))
+    migrate(connection, steps())
+    assert connection.execute("SELECT id, tenant FROM levels ORDER BY id").fetchall() == [(1, "a"), (2, "b")]
+    connection.close()
+
+
 def test_a_step_that_fails_leaves_the_version_before_it() -> None:
     connection = apsw.Connection(":memory:")
     with pytest.raises(StoreFailed):

@@ -25,7 +25,9 @@ OBJECT_KEYS = st.one_of(IDS, st.sampled_from(["", "1", "k"]))
 METADATA = st.dictionaries(st.sampled_from("km"), st.sampled_from([1, "1", -(2**63), "é"]), max_size=2)
 KINDS = st.sampled_from(Kind)
 
-ROWS = st.builds(Row, IDS, PASSES, TENANTS, TIMES, METADATA, BODIES, st.lists(BODIES, max_size=3).map(tuple))
+ROWS = st.builds(
+    Row, IDS, PASSES, TENANTS, TIMES, METADATA, BODIES, st.lists(BODIES, max_size=3).map(tuple), TIMES
+)
 ENDS = st.builds(
     End, IDS, PASSES, st.just(""), st.sampled_from(["completed", "failed"]), TIMES, BODIES, st.integers(0, 1)
 )

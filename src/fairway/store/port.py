@@ -9,11 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun
+from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun, Time
+
+Level = tuple[int, int]  # (pass, id): a place
 
 
 class Store(Protocol):
     """One queue in a store. Writes come from one thread at a time; reads may come from any thread."""
+
+    @property
+    def deletes_by_range(self) -> bool:
+        """How a place is given up when its run ends or moves away.
+
+        False: with the group that ends or moves it, by key. True: it stays in `above` until a group says
+        `delete_upto` at or above it; the owner then counts such places, sees to it that A gets on, and never says
+        `delete_upto` above the A that is in the same group's meta body.
+        """
+        ...
 
     def take_over(self) -> Meta:
         """Make this the owner: range id + 1, durable. What was read before it is worth nothing."""
@@ -24,6 +36,8 @@ class Store(Protocol):
 
         Inside a group: rows; then the moves and ends of each run in the only order they can have happened in;
         keys after purge_keys and puts after drops; purges last. A purge skips what is active.
+        With `delete_upto` every place at or below it is given up; no active run has its place there after the
+        group (its rows and moves included), and a group in which one would have is refused.
 
         Raises Fenced if the range id is not the stored one or the number is not the last + 1;
         StoreFull or another StoreFailed if it certainly was not stored (a group that does not fit what is
@@ -48,20 +62,41 @@ class Store(Protocol):
 
     # -- read at a start
     def active(self) -> Iterator[StoredRun]:
-        """All active runs in level order, without their pages."""
+        """All active runs in level order, without their pages and progress."""
         ...
 
-    def objects(self, kind: Kind) -> Iterator[tuple[str | int, int, bytes]]:
-        """All small objects of a kind as (key, part, body), in key order."""
+    def objects(self, kind: Kind, key: int | None = None) -> Iterator[tuple[str | int, int, bytes]]:
+        """All small objects of a kind, or those of one key, as (key, part, body), in the order of key and part."""
         ...
 
     def journal(self) -> Iterator[tuple[int, bytes]]:
         """What is left of the journal, as (group number, body), in order."""
         ...
 
+    # -- read at any time, for the window: active runs come with their progress
+    def above(
+        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+    ) -> list[StoredRun]:
+        """The first `limit` runs in places above a level (and at most at `upto`), in level order.
+
+        Active ones; in a store that deletes by range also the places of ended runs, and places that were left.
+        With a tenant: active ones of that tenant only.
+        """
+        ...
+
+    def listed(
+        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+    ) -> list[StoredRun]:
+        """Active runs with id > after that match, in id order."""
+        ...
+
+    def times(self, what: str, after: Time, limit: int) -> list[Time]:
+        """When active runs are due (`what` "due") or over ("deadline"): (time, id) after one, in order."""
+        ...
+
     # -- read at any time
     def run(self, id: int) -> StoredRun | None:
-        """One run by id, active or ended."""
+        """One run by id, active (with its progress) or ended."""
         ...
 
     def ended(

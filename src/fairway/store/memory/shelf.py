@@ -25,15 +25,18 @@ class Fault(Enum):
     UNKNOWN_STORED = "unknown_stored"  # stored, but the answer is lost
     UNKNOWN_LOST = "unknown_lost"  # not stored, and the answer is lost
     LATE = "late"  # the answer is lost; the group arrives when deliver_late is called, if it is still welcome
+    ECHO = "echo"  # stored, and it arrives a second time when deliver_late is called
 
 
 class Shelf:
     """Queues by name. `faults` is asked at each commit, outside the lock, and may call the shelf itself.
 
     A shelf that keeps what is synced holds every queue twice; without that it cannot lose power.
+    One that deletes by range keeps the places of ended runs until a group gives them up, as Cassandra does.
     """
 
-    def __init__(self, *, keeps_synced: bool = True) -> None:
+    def __init__(self, *, keeps_synced: bool = True, by_range: bool = False) -> None:
+        self.by_range = by_range
         self.lock = threading.RLock()
         self.faults: Callable[[Group], Fault] = lambda group: Fault.OK
         self._live: dict[str, State] = {}
@@ -47,9 +50,9 @@ class Shelf:
             if name not in self._live:
                 if len(self._live) >= QUEUES_PER_FILE_MAX:
                     raise BadArgument(f"queue: there are {QUEUES_PER_FILE_MAX} already; use another store.")
-                self._live[name] = State(len(self._live))
+                self._live[name] = State(len(self._live), self.by_range)
                 if self._synced is not None:
-                    self._synced[name] = State(len(self._synced))
+                    self._synced[name] = State(len(self._synced), self.by_range)
             return self._live[name]
 
     def take_over(self, name: str) -> State:
@@ -115,7 +118,7 @@ class Shelf:
         for name, group in self._unsynced:
             synced = self._synced[name]
             # A number that was burnt, or an owner that changed, came with a sync of its own.
-            assert (synced.range_id, synced.number) == (group.range_id, group.number - 1)
+            assert synced.admits(group)
             synced.apply(group)
         self._unsynced.clear()
         for name, state in self._live.items():

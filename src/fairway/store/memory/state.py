@@ -13,18 +13,24 @@ from fairway.model.ids import queue_of
 from fairway.model.stored import End, Group, KeyRow, Kind, Move, Row
 from fairway.store.lives import folded, misfit
 
+Level = tuple[int, int]
+
 
 class State:
     """One queue: plain dicts, nothing derived."""
 
-    def __init__(self, queue: int) -> None:
+    def __init__(self, queue: int, by_range: bool = False) -> None:
         self.queue = queue
+        self.by_range = by_range  # places stay until delete_upto, as in a store that deletes by range
         self.range_id = 0
         self.number = 0
         self.burnt = 0
         self.meta = b""
         self.rows: dict[int, Row] = {}
         self.passes: dict[int, int] = {}  # of every run; a Row keeps the pass it was stored with
+        self.places: dict[Level, None] = {}
+        self.order: tuple[Level, ...] = ()  # the places at the last look, sorted; never changed in place
+        self.added: dict[Level, None] = {}  # since then
         self.ends: dict[int, End] = {}
         self.keys: dict[tuple[str, str], KeyRow] = {}
         self.results: dict[int, dict[tuple[int, int], bytes]] = {}  # by id, then (first, group number)
@@ -32,22 +38,51 @@ class State:
         self.journal: dict[int, bytes] = {}
         self.events: dict[int, tuple[float, bytes]] = {}
 
+    def admits(self, group: Group) -> bool:
+        """The condition of every group: this owner, this number."""
+        return group.range_id == self.range_id and group.number == self.number + 1
+
     def apply(self, group: Group) -> None:
         """Store a group, or raise and change nothing."""
-        if group.range_id != self.range_id or group.number != self.number + 1:
+        if not self.admits(group):
             raise Fenced()
         moves, ends = folded(group, self._where)
         self._check(group, moves, ends)
         self.number, self.meta = group.number, group.meta
         self.rows.update({row.id: row for row in group.rows})
         self.passes.update({row.id: row.pass_ for row in group.rows})
+        self._take([(row.pass_, row.id) for row in group.rows])
         for move in moves:
+            self._give_up((self.passes[move.id], move.id))
+            self._take([(move.pass_, move.id)])
             self.passes[move.id] = move.pass_
             self.ends.pop(move.id, None)
+        for end in ends:
+            self._give_up((end.pass_, end.id))
         self.ends.update({end.id: end for end in ends})
+        if self.by_range and group.delete_upto is not None:
+            for place in [place for place in self.places if place <= group.delete_upto]:
+                del self.places[place]
         self._small(group)
         self._logs(group)
         self._purge(group.purge)
+
+    def _take(self, places: Sequence[Level]) -> None:
+        new = dict.fromkeys(places)
+        self.places.update(new)
+        self.added.update(new)
+
+    def _give_up(self, place: Level) -> None:
+        if not self.by_range:
+            self.places.pop(place, None)
+
+    def sorted(self) -> tuple[Level, ...]:
+        """The places in level order, those that were given up since the last look included."""
+        if self.added or len(self.order) > 2 * len(self.places) + 64:
+            known = [place for place in self.order if place in self.places and place not in self.added]
+            self.order = tuple(sorted([*known, *self.added]))
+            self.added = {}
+        return self.order
 
     def burn(self, number: int) -> None:
         """An empty group in the place of one that is not stored."""
@@ -75,6 +110,13 @@ class State:
             if (place.get(end.id) or self._where(end.id)) != (end.pass_, True):
                 raise misfit("an ended run is not active in its place")
             place[end.id] = (end.pass_, False)
+        if self.by_range and group.delete_upto is not None:
+            upto = group.delete_upto
+            low = [id for pass_, id in self.places if (pass_, id) <= upto and id not in place]
+            if any(self.is_active(id) and (self.passes[id], id) <= upto for id in low) or any(
+                active and (pass_, id) <= upto for id, (pass_, active) in place.items()
+            ):
+                raise misfit("an active run stands where places are given up")
         if len({(page.id, page.first) for page in group.results}) != len(group.results):
             raise misfit("two result pages have one place")
 

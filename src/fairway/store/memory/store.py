@@ -5,13 +5,16 @@ Guards: reads are snapshots taken under the shelf's lock; faults happen here, be
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from heapq import nsmallest
+from itertools import islice
 
 from fairway.errors import BadArgument, Closed, GroupUnknown, StoreFailed
 from fairway.limits import QUEUE_NAME_BYTES_MAX
-from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun
+from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun, Time
 from fairway.store.memory.shelf import Fault, Shelf
-from fairway.store.memory.state import State
+from fairway.store.memory.state import Level, State
 
 
 class MemoryStore:
@@ -41,11 +44,11 @@ class MemoryStore:
         fault = self._shelf.faults(group)
         if fault is Fault.FAIL:
             raise StoreFailed()
-        if fault is Fault.LATE:
-            self._shelf.put_off(self._name, group)
-        elif fault is not Fault.UNKNOWN_LOST:
+        if fault not in (Fault.LATE, Fault.UNKNOWN_LOST):
             self._shelf.store(self._name, group)
-        if fault is not Fault.OK:
+        if fault in (Fault.LATE, Fault.ECHO):
+            self._shelf.put_off(self._name, group)
+        if fault not in (Fault.OK, Fault.ECHO):
             raise GroupUnknown()
 
     def settle(self, group: Group) -> bool:
@@ -65,7 +68,11 @@ class MemoryStore:
             levels = sorted((state.passes[id], id) for id in state.rows if state.is_active(id))
             return iter([_stored(state, id) for _, id in levels])
 
-    def objects(self, kind: Kind) -> Iterator[tuple[str | int, int, bytes]]:
+    def objects(self, kind: Kind, key: int | None = None) -> Iterator[tuple[str | int, int, bytes]]:
+        if key is not None:
+            with self._shelf.lock:
+                parts = dict(self._state().objects.get((kind, key), {}))
+            return iter([(key, part, parts[part]) for part in sorted(parts)])
         with self._shelf.lock:
             held = self._state().objects.items()
             found = [(key, *one) for (its, key), parts in held if its == kind for one in parts.items()]
@@ -79,7 +86,50 @@ class MemoryStore:
     def run(self, id: int) -> StoredRun | None:
         with self._shelf.lock:
             state = self._state()
-            return _stored(state, id) if id in state.rows else None
+            return _stored(state, id, progress=True) if id in state.rows else None
+
+    @property
+    def deletes_by_range(self) -> bool:
+        return self._state().by_range
+
+    def above(
+        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+    ) -> list[StoredRun]:
+        found: list[StoredRun] = []
+        with self._shelf.lock:
+            state = self._state()
+            order = state.sorted()
+            for place in islice(order, bisect_right(order, level), None):
+                if len(found) == limit or (upto is not None and place > upto):
+                    break
+                if place in state.places and (run := _at(state, place, tenant)) is not None:
+                    found.append(run)
+        return found
+
+    def listed(
+        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+    ) -> list[StoredRun]:
+        with self._shelf.lock:
+            state = self._state()
+            ids = sorted(
+                id
+                for id, row in state.rows.items()
+                if id > after
+                and id not in state.ends
+                and tenant in (None, row.tenant)
+                and all(_same(row.metadata.get(key), value) for key, value in metadata.items())
+            )
+            return [_stored(state, id, progress=True) for id in ids[:limit]]
+
+    def times(self, what: str, after: Time, limit: int) -> list[Time]:
+        with self._shelf.lock:
+            state = self._state()
+            given = (
+                (row.due if what == "due" else row.deadline, row.id)
+                for row in state.rows.values()
+                if row.id not in state.ends
+            )
+            return nsmallest(limit, [time for time in given if time[0] > 0 and time > after])
 
     def ended(
         self, state: str, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
@@ -155,10 +205,22 @@ class MemoryStore:
         return self._shelf.queue(self._name)
 
 
-def _stored(state: State, id: int) -> StoredRun:
+def _stored(state: State, id: int, progress: bool = False) -> StoredRun:
     row, end = state.rows[id], state.ends.get(id)
-    run = StoredRun(id, state.passes[id], row.tenant, row.body)
-    return run if end is None else StoredRun(id, run.pass_, row.tenant, row.body, end.state, end.body)
+    if end is not None:
+        return StoredRun(id, state.passes[id], row.tenant, row.body, end.state, end.body)
+    body = state.objects.get((Kind.PROGRESS, id), {}).get(0, b"") if progress else b""
+    return StoredRun(id, state.passes[id], row.tenant, row.body, progress=body)
+
+
+def _at(state: State, place: Level, tenant: str | None) -> StoredRun | None:
+    """What stands in a place; None if a tenant is given and it is not an active run of that tenant."""
+    pass_, id = place
+    if id not in state.rows or state.passes[id] != pass_:
+        return None if tenant is not None else StoredRun(id, pass_, "", b"", "left")
+    if tenant is not None and (id in state.ends or state.rows[id].tenant != tenant):
+        return None
+    return _stored(state, id, progress=True)
 
 
 def _same(one: str | int | None, other: str | int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
@@ -23,10 +23,21 @@ _REST_SECONDS = 0.001  # a read takes less
 def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
     """A connection that may write; the file exists already."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
-    connection.set_busy_timeout(BUSY_MILLISECONDS_MAX)
-    connection.pragma("cache_size", -cache_kib)
-    connection.wal_autocheckpoint(0)
+    with closed_if_it_fails(connection):
+        connection.set_busy_timeout(BUSY_MILLISECONDS_MAX)
+        connection.pragma("cache_size", -cache_kib)
+        connection.wal_autocheckpoint(0)
     return connection
+
+
+@contextmanager
+def closed_if_it_fails(connection: apsw.Connection) -> Iterator[None]:
+    """Prepare a new connection: one that nobody gets is not left to the collector, which would copy its log."""
+    try:
+        yield
+    except BaseException:
+        close_as_it_is(connection)
+        raise
 
 
 def set_sync(connection: apsw.Connection, sync: bool) -> None:
@@ -64,7 +75,20 @@ def roll_back(connection: apsw.Connection) -> None:
             connection.execute("ROLLBACK")
         except apsw.Error:
             # The connection is useless now; closing it lets go of the lock, and the next use opens a new one.
-            connection.close(True)
+            close_as_it_is(connection)
+
+
+def close_quietly(connection: apsw.Connection) -> None:
+    """Close a connection; the last one to leave copies the log, on a disk that may be failing, and need not succeed."""
+    with suppress(apsw.Error):
+        connection.close(True)
+
+
+def close_as_it_is(connection: apsw.Connection) -> None:
+    """Close a connection whose file failed: its log is not copied into the file, for it may not be on the disk."""
+    with suppress(apsw.Error):
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close(True)
 
 
 class Readers:
@@ -100,7 +124,8 @@ class Readers:
 
     def _open(self) -> apsw.Connection:
         connection = connect(self._path, self._vfs, READER_CACHE_KIB)
-        connection.pragma("query_only", True)
+        with closed_if_it_fails(connection):
+            connection.pragma("query_only", True)
         return connection
 
     def _give_back(self, connection: apsw.Connection | None, healthy: bool) -> None:
@@ -111,7 +136,7 @@ class Readers:
             if healthy and not self._closed and len(self._idle) < IDLE_READERS_MAX:
                 self._idle.append(connection)
                 return
-        connection.close(True)
+        close_quietly(connection)
 
     def close(self) -> None:
         """Close what is idle; what is borrowed is closed when it comes back."""
@@ -119,7 +144,7 @@ class Readers:
             self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
-            connection.close()
+            close_quietly(connection)
 
     def hold_still(self, seconds: float) -> bool:
         """Wait until nobody reads, and let nobody begin before `go_on`; False if that took too long."""

@@ -21,16 +21,19 @@ from fairway.errors import (
     NotFairway,
     ReadOnly,
     SchemaNewer,
+    StoreCorrupt,
     StoreFailed,
     StoreFull,
 )
-from fairway.limits import BUSY_MILLISECONDS_MAX, WRITER_CACHE_KIB
-from fairway.store.sqlite.connections import connect, set_sync, transaction
+from fairway.limits import BUSY_MILLISECONDS_MAX, CHECKED_FILE_BYTES_MAX, WRITER_CACHE_KIB
+from fairway.store.sqlite.connections import close_quietly, connect, set_sync, transaction
+from fairway.store.sqlite.log_end import begin_anew, warn_of_a_lost_end
 from fairway.store.sqlite.translate import translate
 
 APPLICATION_ID: Final = 0x46574159  # "FWAY"
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_BYTES: Final = 100
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 # Before this SQLite a checkpoint beside a writer could, very rarely, corrupt the file (its "WAL-reset bug").
 _SQLITE_MIN: Final = (3, 51, 3)
 _REST_SECONDS: Final = 0.005
@@ -46,18 +49,21 @@ def open_file(path: Path, vfs: str | None, steps: Sequence[str]) -> tuple[str, a
         raise StoreFailed(f"SQLite {apsw.sqlite_lib_version()} is too old; install apsw 3.51.3 or newer.")
     full = _checked_path(path)
     _make_if_missing(full)
-    _inspect(full, vfs, len(steps))
+    inspect(full, vfs, len(steps))
     try:
         connection = connect(full, vfs, WRITER_CACHE_KIB)
     except apsw.Error as error:
         raise _cannot_open(full, error) from error
     try:
+        broken_off = warn_of_a_lost_end(connection, full, vfs)
         _prepare(full, connection, steps)
+        if broken_off:
+            begin_anew(connection)
     except apsw.Error as error:
-        connection.close(True)
+        close_quietly(connection)
         raise _cannot_open(full, error) from error
     except BaseException:
-        connection.close(True)
+        close_quietly(connection)
         raise
     return full, connection
 
@@ -68,10 +74,19 @@ def _prepare(path: str, connection: apsw.Connection, steps: Sequence[str]) -> No
     if connection.readonly("main"):
         raise ReadOnly(f"{path} cannot be written; mend its permissions.")
     set_sync(connection, True)
+    if os.path.getsize(path) <= CHECKED_FILE_BYTES_MAX:
+        check(path, connection)
     migrate(connection, steps)
     if share_log(connection) != "wal":
         raise StoreFailed(f"The file system of {path} cannot share SQLite's log; use a local one.")
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+
+
+def check(path: str, connection: apsw.Connection) -> None:
+    """See to it that SQLite finds the file sound."""
+    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(1)")]
+    if found != ["ok"]:
+        raise StoreCorrupt(f"{path} is damaged ({found[0]}); restore a backup, and check the disk.")
 
 
 def share_log(connection: apsw.Connection) -> str:
@@ -93,6 +108,8 @@ def migrate(connection: apsw.Connection, steps: Sequence[str]) -> None:
         with transaction(connection):
             # Read again under the lock: another process may have taken this step meanwhile.
             if _version(connection) == version:
+                if version == 0 and int(connection.pragma("schema_version")):
+                    raise NotFairway  # another program made it its own since it was inspected
                 connection.execute(steps[version])
                 connection.pragma("application_id", APPLICATION_ID)
                 connection.pragma("user_version", version + 1)
@@ -137,7 +154,7 @@ def _make_if_missing(path: str) -> None:
             raise _cannot_make(path, error) from error
 
 
-def _inspect(path: str, vfs: str | None, version_max: int) -> None:
+def inspect(path: str, vfs: str | None, version_max: int) -> None:
     """Look at the header without opening a database: that alone could write beside another program's file."""
     # Read through SQLite's own file layer: a plain close would drop the locks of other connections here.
     size = os.stat(path).st_size
@@ -149,10 +166,12 @@ def _inspect(path: str, vfs: str | None, version_max: int) -> None:
         finally:
             file.xClose()
     except apsw.CantOpenError as error:
+        if os.access(path, os.R_OK):
+            raise translate(error) from error
         raise ReadOnly(f"{path} cannot be read; mend its permissions.") from error
     except apsw.Error as error:
         raise translate(error) from error
-    if size == 0:
+    if size == 0 or _cut_off_at_birth(path, header):
         return
     if not header.startswith(_MAGIC) or int.from_bytes(header[68:72]) != APPLICATION_ID:
         raise NotFairway(f"{path} is not a Fairway queue; nothing was written to it. Give another path.")
@@ -161,6 +180,18 @@ def _inspect(path: str, vfs: str | None, version_max: int) -> None:
     if not os.access(path, os.W_OK):
         # Asked before SQLite would open it for reading and leave a log beside it.
         raise ReadOnly(f"{path} cannot be written; mend its permissions.")
+
+
+def _cut_off_at_birth(path: str, header: bytes) -> bool:
+    """Whether the first transaction of a file never ended: SQLite will roll it back, and then the file is empty."""
+    if header.startswith(_MAGIC) and int.from_bytes(header[68:72]) == APPLICATION_ID:
+        return False
+    try:
+        with open(path + "-journal", "rb") as journal:
+            begun = journal.read(20)
+    except OSError:
+        return False
+    return begun.startswith(_JOURNAL_MAGIC) and begun[16:20] == bytes(4)  # pages before the transaction
 
 
 def _cannot_open(path: str, error: apsw.Error) -> FairwayError:

@@ -1,16 +1,61 @@
+-- name: meta
+-- What an owner would start from, read without becoming one.
+SELECT queue, range_id, number, meta FROM queues WHERE name = ?1;
+
 -- name: last_number
 -- The number of the last stored group.
 SELECT number FROM queues WHERE queue = ?1;
 
 -- name: active
--- The active runs in level order, without their pages.
-SELECT r.id, r.pass, r.tenant, r.body
-FROM levels l CROSS JOIN runs r ON r.id = l.id
+-- The active runs in level order, without their pages; no body if a run is not what its place says.
+SELECT l.id, l.pass, l.tenant, r.body
+FROM levels l LEFT JOIN runs r ON r.id = l.id AND r.pass = l.pass AND r.tenant = l.tenant
 WHERE l.queue = ?1 ORDER BY l.pass, l.id;
 
 -- name: objects
 -- All small objects of a kind: integer keys first, then texts.
 SELECT key, part, body FROM objects WHERE queue = ?1 AND kind = ?2 ORDER BY key, part;
+
+-- name: objects_of
+-- The small objects of a kind that one key has.
+SELECT key, part, body FROM objects WHERE queue = ?1 AND kind = ?2 AND key = ?3 ORDER BY part;
+
+-- name: above
+-- Active runs in places above one level and at most at another, in level order, with their progress; no body if a run
+-- is not what its place says.
+-- The plus takes the type from the id: keys of any type would else be converted before each compare, past the index.
+SELECT l.id, l.pass, l.tenant, r.body, o.body
+FROM levels l LEFT JOIN runs r ON r.id = l.id AND r.pass = l.pass AND r.tenant = l.tenant
+LEFT JOIN objects o ON o.queue = ?1 AND o.kind = 3 AND o.key = +l.id AND o.part = 0
+WHERE l.queue = ?1 AND (l.pass, l.id) > (?2, ?3) AND (l.pass, l.id) <= (?4, ?5) AND (?6 IS NULL OR l.tenant = ?6)
+ORDER BY l.pass, l.id LIMIT ?7;
+
+-- name: listed
+-- Active runs in id order, with their progress.
+SELECT r.id, r.pass, r.tenant, r.body, o.body
+FROM runs r CROSS JOIN levels l ON l.queue = ?1 AND l.pass = r.pass AND l.id = r.id
+LEFT JOIN objects o ON o.queue = ?1 AND o.kind = 3 AND o.key = +r.id AND o.part = 0
+WHERE r.id > ?2 AND (?3 IS NULL OR r.tenant = ?3)
+ORDER BY r.id LIMIT ?4;
+
+-- name: listed_with
+-- Active runs that have one pair of metadata, in id order; further pairs are compared by the reader.
+SELECT r.id, r.pass, r.tenant, r.body, o.body, r.metadata
+FROM metadata m CROSS JOIN runs r ON r.id = m.id
+CROSS JOIN levels l ON l.queue = ?1 AND l.pass = r.pass AND l.id = r.id
+LEFT JOIN objects o ON o.queue = ?1 AND o.kind = 3 AND o.key = +r.id AND o.part = 0
+WHERE m.queue = ?1 AND m.key = ?4 AND m.value = ?5 AND m.id > ?2 AND (?3 IS NULL OR r.tenant = ?3)
+ORDER BY m.id;
+
+-- name: times_due
+-- When active runs are due, after a time and id.
+SELECT r.due, r.id FROM runs r CROSS JOIN levels l ON l.queue = ?1 AND l.pass = r.pass AND l.id = r.id
+WHERE r.due > 0 AND (r.due, r.id) > (?2, ?3) ORDER BY r.due, r.id LIMIT ?4;
+
+-- name: times_deadline
+-- When active runs are over, after a time and id.
+SELECT r.deadline, r.id FROM runs r CROSS JOIN levels l ON l.queue = ?1 AND l.pass = r.pass AND l.id = r.id
+WHERE r.deadline > 0 AND (r.deadline, r.id) > (?2, ?3) ORDER BY r.deadline, r.id LIMIT ?4;
 
 -- name: object
 -- One small object.
@@ -21,9 +66,10 @@ SELECT body FROM objects WHERE queue = ?1 AND kind = ?2 AND key = ?3 AND part = 
 SELECT place, body FROM journal WHERE place >= ?1 AND place < ?2 ORDER BY place;
 
 -- name: run
--- One run, active or ended.
-SELECT r.id, r.pass, r.tenant, r.body, e.state, e.body
+-- One run, active with its progress or ended.
+SELECT r.id, r.pass, r.tenant, r.body, e.state, e.body, o.body
 FROM runs r LEFT JOIN ends e ON e.queue = ?1 AND e.id = r.id
+LEFT JOIN objects o ON e.id IS NULL AND o.queue = ?1 AND o.kind = 3 AND o.key = +r.id AND o.part = 0
 WHERE r.id = ?2;
 
 -- name: ended

@@ -12,12 +12,16 @@ from typing import Any, Final
 import msgspec
 
 from fairway.model.ids import queue_of
-from fairway.model.stored import KeyRow, Kind, ResultPage, StoredRun
+from fairway.model.stored import KeyRow, Kind, Meta, ResultPage, StoredRun, Time
+from fairway.store.port import Level
+from fairway.store.sqlite import seals
 from fairway.store.sqlite.connections import Readers, rows
+from fairway.store.sqlite.seals import unseal
 from fairway.store.sqlite.statements import load
 from fairway.store.sqlite.writing import json_list, places
 
 _SQL: Final = load("read.sql")
+_LAST: Final = (2**63 - 1, 2**63 - 1)  # above every level
 _unpack = msgspec.msgpack.Decoder().decode
 
 
@@ -28,24 +32,54 @@ class Reading:
         self._readers = readers
         self._queue = queue
 
+    @property
+    def deletes_by_range(self) -> bool:
+        return False  # an ended run's level leaves by its key
+
     def last_number(self) -> int:
         return self._all("last_number", (self._queue,))[0][0]
 
     def active(self) -> Iterator[StoredRun]:
-        return (StoredRun(*row) for row in self._each("active", (self._queue,)))
+        return (_active((*row, None)) for row in self._each("active", (self._queue,)))
 
-    def objects(self, kind: Kind) -> Iterator[tuple[str | int, int, bytes]]:
-        return self._each("objects", (self._queue, kind))
+    def objects(self, kind: Kind, key: int | None = None) -> Iterator[tuple[str | int, int, bytes]]:
+        name, more = ("objects", ()) if key is None else ("objects_of", (key,))
+        found = self._each(name, (self._queue, kind, *more))
+        return ((key, part, unseal(body, seals.thing(kind, key, part))) for key, part, body in found)
 
     def journal(self) -> Iterator[tuple[int, bytes]]:
         start, end = places(self._queue)
-        return ((place - start, body) for place, body in self._each("journal", (start, end)))
+        found = self._each("journal", (start, end))
+        return ((place - start, unseal(body, seals.place(place))) for place, body in found)
 
     def run(self, id: int) -> StoredRun | None:
         if queue_of(id) != self._queue:
             return None
         found = self._all("run", (self._queue, id))
-        return _stored(found[0]) if found else None
+        if not found:
+            return None
+        *row, progress = found[0]
+        run = _stored(row)
+        return msgspec.structs.replace(run, progress=_progress(id, progress)) if progress else run
+
+    def above(
+        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+    ) -> list[StoredRun]:
+        last = upto or _LAST
+        return [_active(row) for row in self._all("above", (self._queue, *level, *last, tenant, limit))]
+
+    def listed(
+        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+    ) -> list[StoredRun]:
+        if not metadata:
+            return [_active(row) for row in self._all("listed", (self._queue, after, tenant, limit))]
+        (key, value), *others = metadata.items()
+        found = self._each("listed_with", (self._queue, after, tenant, key, value))
+        return [_active(row) for row in islice((row for row in found if _has(row[5], others)), limit)]
+
+    def times(self, what: str, after: Time, limit: int) -> list[Time]:
+        name = "times_due" if what == "due" else "times_deadline"
+        return self._all(name, (self._queue, *after, limit))
 
     def ended(
         self, state: str, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
@@ -65,7 +99,7 @@ class Reading:
 
     def object(self, kind: Kind, key: str | int, part: int) -> bytes | None:
         found = self._all("object", (self._queue, kind, key, part))
-        return found[0][0] if found else None
+        return unseal(found[0][0], seals.thing(kind, key, part)) if found else None
 
     def pages(self, wanted: Sequence[tuple[int, int]]) -> dict[tuple[int, int], bytes]:
         own = [(id, page) for id, page in wanted if queue_of(id) == self._queue]
@@ -95,7 +129,7 @@ class Reading:
     def events(self, after: int, limit: int) -> list[tuple[int, float, bytes]]:
         start, end = places(self._queue)
         found = self._all("events", (start + after, end, limit))
-        return [(place - start, time, body) for place, time, body in found]
+        return [(place - start, time, unseal(body, seals.place(place))) for place, time, body in found]
 
     def _all(self, name: str, values: Sequence[Any]) -> list[Any]:
         with self._readers.borrow() as connection:
@@ -110,11 +144,31 @@ class Reading:
                 cursor.close(True)  # else the connection would go back with its snapshot still open
 
 
+def meta_of(queue: int, range_id: int, number: int, sealed: bytes) -> Meta:
+    """The row of a queue."""
+    return Meta(queue, range_id, number, unseal(sealed, seals.place(queue)))
+
+
 def _stored(row: Sequence[Any]) -> StoredRun:
     id, pass_, tenant, body, state, end = row[:6]
+    body = unseal(body, seals.run(id, tenant))
     if state is None:
         return StoredRun(id, pass_, tenant, body)
-    return StoredRun(id, pass_, tenant, body, state, end)
+    return StoredRun(id, pass_, tenant, body, state, unseal(end, seals.run(id, state)))
+
+
+def _active(row: Sequence[Any]) -> StoredRun:
+    id, pass_, tenant, body, progress = row[:5]
+    whose = seals.run(id, tenant)
+    if body is None:
+        raise seals.damaged(whose)  # its place is there, and it is not
+    return StoredRun(
+        id, pass_, tenant, unseal(body, whose), progress=_progress(id, progress) if progress else b""
+    )
+
+
+def _progress(id: int, sealed: bytes) -> bytes:
+    return unseal(sealed, seals.thing(Kind.PROGRESS, id, 0))
 
 
 def _has(packed: bytes, pairs: Sequence[tuple[str, str | int]]) -> bool:

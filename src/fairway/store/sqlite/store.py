@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
 from typing import Final
 
 import apsw
 
-from fairway.errors import BadArgument, Closed, FairwayError, Fenced, GroupUnknown, StoreFailed
+from fairway.errors import BadArgument, Closed, FairwayError, Fenced, GroupUnknown, NotFound, StoreFailed
 from fairway.limits import (
     BUSY_MILLISECONDS_MAX,
     QUEUE_NAME_BYTES_MAX,
@@ -21,29 +20,41 @@ from fairway.limits import (
     WRITER_CACHE_KIB,
 )
 from fairway.model.stored import Group, Meta
-from fairway.store.sqlite.connections import Readers, connect, rows, set_sync, transaction
+from fairway.store.sqlite.connections import (
+    Readers,
+    close_as_it_is,
+    close_quietly,
+    closed_if_it_fails,
+    connect,
+    rows,
+    set_sync,
+    transaction,
+)
+from fairway.store.sqlite.doubt import Doubting
 from fairway.store.sqlite.opening import open_file
-from fairway.store.sqlite.reading import Reading
+from fairway.store.sqlite.reading import Reading, meta_of
 from fairway.store.sqlite.statements import load, steps
-from fairway.store.sqlite.translate import breaks_connection, translate
+from fairway.store.sqlite.translate import translate
 from fairway.store.sqlite.writing import apply
 
 _SQL: Final = load("write.sql")
+_PASSES: Final = 3  # each copies what was written during the one before, which is less and less
 
 
-class SqliteStore(Reading):
+class SqliteStore(Reading, Doubting):
     """A queue in a file; several queues, and several owners in turn, may share the file."""
 
     def __init__(self, path: str, vfs: str | None, queue: int, writer: apsw.Connection) -> None:
-        super().__init__(Readers(path, vfs), queue)
-        self._path, self._vfs = path, vfs
+        Reading.__init__(self, Readers(path, vfs), queue)
+        Doubting.__init__(self, path, vfs)
         self._lock = threading.Lock()  # for close beside a commit; commits come from one thread at a time
         self._checkpoint_lock = threading.Lock()
-        self._writer: apsw.Connection | None = None
         self._checkpointer: apsw.Connection | None = None
         self._closed = False
         self._wal_bytes = 0
         self._wal_bytes_next = WAL_BYTES_MAX
+        self._rest_only = False  # a checkpoint beside the writer copied all but what was written meanwhile
+        self._rest_bytes_next = 0
         self._adopt(writer)
 
     @classmethod
@@ -56,7 +67,7 @@ class SqliteStore(Reading):
             try:
                 return cls(full, vfs, _find_queue(writer, queue_name), writer)
             except BaseException:
-                writer.close(True)
+                close_quietly(writer)
                 raise
         except GroupUnknown as error:
             # A step or a queue is there or not; opening again finds out.
@@ -75,7 +86,9 @@ class SqliteStore(Reading):
             except FairwayError as error:
                 self._let_go(error)
                 raise
-            return Meta(self._queue, *found[0])
+            if not found:
+                raise NotFound("This queue was deleted; make it anew.")
+            return meta_of(self._queue, *found[0])
 
     def commit(self, group: Group) -> None:
         with self._lock:
@@ -85,7 +98,9 @@ class SqliteStore(Reading):
             except FairwayError as error:
                 self._let_go(error)
                 raise
-            if self._wal_bytes >= self._wal_bytes_next:
+            if self._wal_bytes >= self._wal_bytes_next or (
+                self._rest_only and self._wal_bytes >= self._rest_bytes_next
+            ):
                 self._shorten_wal()
 
     def settle(self, group: Group) -> bool:
@@ -97,6 +112,8 @@ class SqliteStore(Reading):
                     return self._settled(connection, group)
             except FairwayError as error:
                 self._let_go(error)
+                if isinstance(error, StoreFailed):
+                    raise GroupUnknown(sqlite=str(error)) from error
                 raise
 
     def _settled(self, connection: apsw.Connection, group: Group) -> bool:
@@ -177,20 +194,35 @@ class SqliteStore(Reading):
         with self._checkpoint_lock:
             if self._closed:
                 return True
+            whole = False
             try:
                 if self._checkpointer is None:
                     self._checkpointer = connect(self._path, self._vfs, 0)
-                return _passive(self._checkpointer)
+                for _ in range(_PASSES):
+                    size = self._wal_bytes
+                    whole = _passive(self._checkpointer)
+                    if not whole or self._wal_bytes == size:
+                        break
             except apsw.Error as error:
+                self._doubtful = True
+                checkpointer, self._checkpointer = self._checkpointer, None
+                if checkpointer is not None:
+                    close_as_it_is(checkpointer)
                 raise translate(error) from error
+            # A log that is written anew in its old place is synced in half of the time of one that grows.
+            self._rest_only = whole
+            return whole
 
     def _shorten_wal(self) -> None:
-        """The hard bound: the writer copies what the checkpoints beside it left, and starts the log anew."""
+        """The writer copies what the checkpoints beside it left, and starts the log anew."""
         assert self._writer is not None
         # A reader may hold the log back; the next try waits until it grew by an eighth of the bound.
-        self._wal_bytes_next = self._wal_bytes + WAL_BYTES_MAX // 8
-        with suppress(apsw.Error):  # the group is stored; a disk that fails here fails the next commit
+        self._wal_bytes_next = self._rest_bytes_next = self._wal_bytes + WAL_BYTES_MAX // 8
+        self._rest_only = False
+        try:
             _passive(self._writer)
+        except apsw.Error:
+            self._doubtful = True  # the group is stored; the next one finds out whether the disk is well
 
     def size_bytes(self) -> int:
         total = 0
@@ -208,7 +240,7 @@ class SqliteStore(Reading):
             self._closed = True
             self._readers.close()
             if self._checkpointer is not None:
-                self._checkpointer.close(True)
+                close_quietly(self._checkpointer)
             self._drop_writer()
 
     # -- the writer's connection
@@ -216,9 +248,13 @@ class SqliteStore(Reading):
         if self._closed:
             raise Closed()
         try:
+            if self._doubtful:
+                self._drop_writer()
             if self._writer is None:
                 self._adopt(connect(self._path, self._vfs, WRITER_CACHE_KIB))
             assert self._writer is not None
+            if self._doubtful:
+                self._believe_again(self._writer)
             if sync != self._sync:
                 set_sync(self._writer, sync)
                 self._sync = sync
@@ -227,28 +263,22 @@ class SqliteStore(Reading):
         return self._writer
 
     def _adopt(self, connection: apsw.Connection) -> None:
-        self._page_bytes = int(connection.pragma("page_size"))
-        connection.pragma("journal_size_limit", WAL_BYTES_MAX)
-        connection.set_wal_hook(self._grown)
-        set_sync(connection, True)
+        with closed_if_it_fails(connection):
+            self._page_bytes = int(connection.pragma("page_size"))
+            connection.pragma("journal_size_limit", WAL_BYTES_MAX)
+            connection.set_wal_hook(self._grown)
+            set_sync(connection, True)
         self._sync = True
         self._writer = connection
 
     def _grown(self, connection: apsw.Connection, name: str, pages: int) -> int:
-        self._wal_bytes = pages * self._page_bytes
-        if self._wal_bytes < WAL_BYTES_MAX:
+        bytes_now = pages * self._page_bytes
+        if bytes_now < self._wal_bytes:
+            self._rest_only, self._rest_bytes_next = False, 0  # the log began anew
+        self._wal_bytes = bytes_now
+        if bytes_now < WAL_BYTES_MAX:
             self._wal_bytes_next = WAL_BYTES_MAX
         return apsw.SQLITE_OK
-
-    def _let_go(self, error: FairwayError) -> None:
-        if isinstance(error.__cause__, apsw.Error) and breaks_connection(error.__cause__):
-            self._drop_writer()
-
-    def _drop_writer(self) -> None:
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
-            with suppress(apsw.Error):  # the last one to leave checkpoints, on a disk that may be failing
-                writer.close(True)
 
 
 def _passive(connection: apsw.Connection) -> bool:
@@ -267,6 +297,11 @@ def _find_queue(connection: apsw.Connection, name: str) -> int:
     if not found:
         with transaction(connection):
             found = rows(connection, _SQL["find_queue"], (name,))
+            if not found and rows(connection, _SQL["bucket_queue"], (name,)):
+                raise BadArgument(
+                    f"queue: {name} is a bucket queue in this file; open it with kind='bucket'.",
+                    argument="queue",
+                )
             found = found or rows(connection, _SQL["add_queue"], (name, QUEUES_PER_FILE_MAX))
         if not found:
             raise BadArgument(f"queue: the file has {QUEUES_PER_FILE_MAX} queues already; use another file.")

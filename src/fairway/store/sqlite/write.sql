@@ -3,8 +3,8 @@
 UPDATE queues SET number = ?3, meta = ?4 WHERE queue = ?1 AND range_id = ?2 AND number = ?3 - 1;
 
 -- name: take_over
--- A new owner; every former one is refused from now on.
-UPDATE queues SET range_id = range_id + 1 WHERE queue = ?1 RETURNING range_id, number, meta;
+-- A new owner; every former one is refused from now on. A deleted queue, whose name no queue can have, gets none.
+UPDATE queues SET range_id = range_id + 1 WHERE queue = ?1 AND name >= '!' RETURNING range_id, number, meta;
 
 -- name: burn
 -- An empty group in the place of one that is not stored, so that it never will be.
@@ -22,6 +22,10 @@ SELECT range_id, number, burnt FROM queues WHERE queue = ?1;
 -- The number of a queue by its name.
 SELECT queue FROM queues WHERE name = ?1;
 
+-- name: bucket_queue
+-- Whether a bucket queue has this name: one name is one queue, of one kind.
+SELECT 1 FROM bucket_names WHERE name = ?1 AND current IS NOT NULL;
+
 -- name: add_queue
 -- A new queue takes the number after the highest, as long as there is one.
 INSERT INTO queues (queue, name, range_id, number, burnt, settled, meta)
@@ -30,20 +34,32 @@ RETURNING queue;
 
 -- name: insert_run
 -- A submission, whole, with its first payload page if that is small.
-INSERT INTO runs (id, pass, tenant, due, metadata, body, page) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO runs (id, pass, tenant, due, metadata, body, page, deadline) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_message
+-- The same for the usual message, without metadata and deadline.
+INSERT INTO runs (id, pass, tenant, due, body, page) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: insert_level
 -- A run takes its place among the active ones.
-INSERT INTO levels (queue, pass, id) VALUES (?, ?, ?);
+INSERT INTO levels (queue, pass, id, tenant) SELECT ?1, ?2, id, tenant FROM runs WHERE id = ?3;
 
--- name: insert_levels
--- The new runs of a JSON list take the places that their rows name.
-INSERT INTO levels (queue, pass, id)
-SELECT ?1, r.pass, r.id FROM json_each(?2) CROSS JOIN runs r ON r.id = json_each.value;
+-- name: any_between
+-- Whether a run of any queue has an id from one to another.
+SELECT 1 FROM runs WHERE id BETWEEN ? AND ? LIMIT 1;
+
+-- name: place_between
+-- The runs from one id to another take the places that their rows name.
+INSERT INTO levels (queue, pass, id, tenant) SELECT ?1, pass, id, tenant FROM runs WHERE id BETWEEN ?2 AND ?3;
+
+-- name: place_each
+-- The runs of a JSON list take the places that their rows name.
+INSERT INTO levels (queue, pass, id, tenant)
+SELECT ?1, r.pass, r.id, r.tenant FROM json_each(?2) CROSS JOIN runs r ON r.id = json_each.value;
 
 -- name: delete_level
 -- A run leaves its place.
-DELETE FROM levels WHERE queue = ? AND pass = ? AND id = ?;
+DELETE FROM levels WHERE (queue, pass, id) IN (VALUES (?, ?, ?));
 
 -- name: where
 -- The pass of a run, and whether it is active.

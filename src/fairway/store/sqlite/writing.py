@@ -7,7 +7,7 @@ everything else; purges last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
@@ -15,10 +15,13 @@ import msgspec
 
 from fairway.errors import Fenced
 from fairway.limits import INLINE_PAGE_BYTES_MAX
-from fairway.model.ids import queue_of
+from fairway.model.ids import all_of
 from fairway.model.stored import End, Group, Kind, Move, Row
 from fairway.store.lives import folded, misfit
+from fairway.store.sqlite import seals
 from fairway.store.sqlite.connections import rows
+from fairway.store.sqlite.many import run_flat, run_many
+from fairway.store.sqlite.seals import seal
 from fairway.store.sqlite.statements import load
 
 PLACE_BITS: Final = 48  # group numbers below 2^48 under ten bits of queue number
@@ -41,7 +44,9 @@ def json_list(ids: Sequence[int]) -> str:
 
 def apply(connection: apsw.Connection, queue: int, group: Group) -> None:
     """Claim the group's number, then write all of it."""
-    connection.execute(_SQL["claim"], (queue, group.range_id, group.number, group.meta))
+    connection.execute(
+        _SQL["claim"], (queue, group.range_id, group.number, seal(group.meta, seals.place(queue)))
+    )
     if connection.changes() != 1:
         raise Fenced()
     _rows(connection, queue, group.rows)
@@ -54,11 +59,8 @@ def apply(connection: apsw.Connection, queue: int, group: Group) -> None:
         _purge(connection, queue, group.purge)
 
 
-def _many(connection: apsw.Connection, name: str, values: Iterable[Sequence[Any]]) -> int:
-    """Run a statement for each; how many rows changed."""
-    before = connection.total_changes()
-    connection.executemany(_SQL[name], values)
-    return connection.total_changes() - before
+def _many(connection: apsw.Connection, name: str, values: Sequence[Sequence[Any]]) -> int:
+    return run_many(connection, _SQL[name], values)
 
 
 def _expect(what: str, wanted: int, found: int) -> None:
@@ -72,34 +74,47 @@ def _rows(connection: apsw.Connection, queue: int, new: Sequence[Row]) -> None:
     outer: list[tuple[int, int, bytes]] = []
     pairs: list[tuple[int, str, str | int, int]] = []
     values: list[tuple[Any, ...]] = []
+    messages: list[Any] = []  # of the usual ones all values in one list, six of each
+    most = INLINE_PAGE_BYTES_MAX
     for row in new:
-        id, pages, metadata = row.id, row.pages, row.metadata
-        page = packed = None
+        pages, metadata, body = row.pages, row.metadata, seal(row.body, seals.run(row.id, row.tenant))
+        if len(pages) == 1 and not metadata and len(pages[0]) <= most and not row.deadline:
+            messages += (row.id, row.pass_, row.tenant, row.due, body, pages[0])
+            continue
+        id, page, packed = row.id, None, None
         if pages:
-            if len(pages[0]) <= INLINE_PAGE_BYTES_MAX:
-                page = pages[0]
-            if page is None or len(pages) > 1:
-                first = 0 if page is None else 1
-                outer += [(id, number, pages[number]) for number in range(first, len(pages))]
+            page = pages[0]
+            if len(pages) > 1 or len(page) > INLINE_PAGE_BYTES_MAX:
+                page = page if len(page) <= INLINE_PAGE_BYTES_MAX else None
+                outer += [(id, at, one) for at, one in enumerate(pages) if at or page is None]
         if metadata:
             packed = _pack(dict(metadata))
             pairs += [(queue, key, value, id) for key, value in metadata.items()]
-        values.append((id, row.pass_, row.tenant, row.due, packed, row.body, page))
+        values.append((id, row.pass_, row.tenant, row.due, packed, body, page, row.deadline))
     ids = [row.id for row in new]
-    if any(queue_of(id) != queue for id in ids):
+    if not all_of(queue, ids):
         raise misfit("a run has an id of another queue")
-    connection.executemany(_SQL["insert_run"], values)
-    _expect("runs", len(new), _levels(connection, queue, ids))
+    span = (queue, min(ids), max(ids))
+    alone = not rows(connection, _SQL["any_between"], span[1:])
+    if messages:
+        run_flat(connection, _SQL["insert_message"], 6, messages)
+    if values:
+        _many(connection, "insert_run", values)
+    # Ids rise, so usually nothing but the new ones lies between them; looking up each costs twice as much.
+    taken = _done(
+        connection, *(("place_between", span) if alone else ("place_each", (queue, json_list(ids))))
+    )
+    _expect("runs", len(new), taken)
     if outer:
-        connection.executemany(_SQL["insert_page"], outer)
+        _many(connection, "insert_page", outer)
     if pairs:
-        connection.executemany(_SQL["insert_metadata"], pairs)
+        _many(connection, "insert_metadata", pairs)
 
 
-def _levels(connection: apsw.Connection, queue: int, ids: Sequence[int]) -> int:
-    """New runs take their places; how many did. One statement for all of them costs a third of one for each."""
+def _done(connection: apsw.Connection, name: str, values: Sequence[Any]) -> int:
+    """Run a statement; how many rows changed."""
     before = connection.total_changes()
-    connection.execute(_SQL["insert_levels"], (queue, json_list(ids)))
+    connection.execute(_SQL[name], values)
     return connection.total_changes() - before
 
 
@@ -123,39 +138,46 @@ def _ends(connection: apsw.Connection, queue: int, ends: Sequence[End]) -> None:
         return
     left = _many(connection, "delete_level", [(queue, end.pass_, end.id) for end in ends])
     _expect("an ended run is not active in its place", len(ends), left)
-    values = [(queue, end.id, end.tenant, end.state, end.at, end.failed, end.body) for end in ends]
-    connection.executemany(_SQL["insert_end"], values)
+    values: list[tuple[Any, ...]] = []
+    for end in ends:
+        body = seal(end.body, seals.run(end.id, end.state))
+        values.append((queue, end.id, end.tenant, end.state, end.at, end.failed, body))
+    _many(connection, "insert_end", values)
 
 
 def _small(connection: apsw.Connection, queue: int, group: Group) -> None:
     """Keys, results and objects. Removals go first: what a group writes is there after it."""
     if group.purge_keys:
-        connection.executemany(_SQL["purge_key"], [(queue, tenant, key) for tenant, key in group.purge_keys])
+        _many(connection, "purge_key", [(queue, tenant, key) for tenant, key in group.purge_keys])
     if group.keys:
         values = [(queue, key.tenant, key.key, key.id, key.fingerprint, key.expires) for key in group.keys]
-        connection.executemany(_SQL["put_key"], values)
+        _many(connection, "put_key", values)
     if group.results:
         pages = [(page.id, page.first, group.number, page.body) for page in group.results]
-        connection.executemany(_SQL["insert_result"], pages)
+        _many(connection, "insert_result", pages)
     if group.drops:
         drops = [(queue, drop.kind, drop.key, drop.part) for drop in group.drops]
-        connection.executemany(_SQL["drop_object"], drops)
+        _many(connection, "drop_object", drops)
     if group.puts:
-        puts = [(queue, put.kind, put.key, put.part, put.body) for put in group.puts]
-        connection.executemany(_SQL["put_object"], puts)
+        puts = [
+            (queue, put.kind, put.key, put.part, seal(put.body, seals.thing(put.kind, put.key, put.part)))
+            for put in group.puts
+        ]
+        _many(connection, "put_object", puts)
 
 
 def _logs(connection: apsw.Connection, queue: int, group: Group) -> None:
     """The journal and the events, and what leaves them."""
     start, end = places(queue)
+    at = start + group.number
     if group.journal:
-        connection.execute(_SQL["insert_journal"], (start + group.number, group.journal))
+        connection.execute(_SQL["insert_journal"], (at, seal(group.journal, seals.place(at))))
     if group.journal_floor > 0:
         connection.execute(_SQL["trim_journal"], (start, min(start + group.journal_floor, end)))
     if group.purge_events_before > 0:
         connection.execute(_SQL["purge_events"], (queue, group.purge_events_before))
     if group.events:
-        batch = (start + group.number, queue, group.event_time, group.events)
+        batch = (at, queue, group.event_time, seal(group.events, seals.place(at)))
         connection.execute(_SQL["insert_events"], batch)
 
 
@@ -165,7 +187,7 @@ def _purge(connection: apsw.Connection, queue: int, wanted: Sequence[int]) -> No
     gone = json_list([id for id, _ in found])
     held = [(id, _unpack(packed)) for id, packed in found if packed]
     pairs = [(queue, key, value, id) for id, metadata in held for key, value in metadata.items()]
-    connection.executemany(_SQL["delete_metadata"], pairs)
+    _many(connection, "delete_metadata", pairs)
     connection.execute(_SQL["delete_ends"], (queue, gone))
     for name in ("delete_runs", "delete_pages", "delete_results"):
         connection.execute(_SQL[name], (gone,))

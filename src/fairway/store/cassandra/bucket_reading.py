@@ -1,0 +1,155 @@
+"""The reads of bucket queues on Cassandra, one method per statement.
+
+Guards: what decides an outcome is read at serial consistency; a state and rows that were read apart are only put
+together where neither could have changed in between.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from fairway.bucket import statements as s
+from fairway.bucket.places import place_of, uuid_bytes
+from fairway.bucket.rows import (
+    WAITING,
+    Bucket,
+    DeadLetter,
+    Found,
+    IndexRow,
+    NameRow,
+    QueueRow,
+    RepairLease,
+    Row,
+    Tally,
+)
+from fairway.bucket.sorting import found_due, tallied
+from fairway.store.cassandra.bucket_session import BucketSession
+
+
+def to_uuid(place: bytes) -> uuid.UUID:
+    """A place as the time-UUID it stands for."""
+    return uuid.UUID(bytes=uuid_bytes(place))
+
+
+def to_place(found: uuid.UUID) -> bytes:
+    return place_of(found.bytes)
+
+
+def plain(generation: bytes) -> uuid.UUID:
+    """A generation, which is sixteen random bytes."""
+    return uuid.UUID(bytes=generation)
+
+
+def _row(values: Any, body: bytes | None = None, headers: bytes | None = None) -> Row:
+    uid, created, not_before, version, nonce, lease, attempts, held, status, error = values
+    return Row(
+        uid=to_place(uid),
+        created=created,
+        not_before=not_before,
+        version=version or 0,
+        nonce=nonce or 0,
+        lease=lease or 0.0,
+        attempts=attempts or 0,
+        held=bool(held),
+        status=status or WAITING,
+        error=error or "",
+        body=body,
+        headers=headers or b"",
+    )
+
+
+def _heads(found: Iterable[Any]) -> list[Row]:
+    # A row without `created` was never put.
+    return [_row(row[3:13]) for row in found if row[3] is not None and row[4] is not None]
+
+
+class BucketReads:
+    """The reading half of the storage."""
+
+    def __init__(self, session: BucketSession, realm: str) -> None:
+        self._session, self._realm = session, realm
+
+    def read_name(self, x: s.ReadName) -> NameRow:
+        found = self._session.read("read_name", (self._realm, x.name))
+        if not found:
+            return NameRow(None, 0, [])
+        current, changes = found[0][:2]
+        queues = [_queue(row[2:]) for row in found if row[2] is not None and row[3] is not None]
+        return NameRow(current.bytes if current else None, changes or 0, queues)
+
+    def read_queue(self, x: s.ReadQueue) -> QueueRow | None:
+        found = self._session.read("read_queue", (self._realm, x.name, plain(x.generation)))
+        return _queue(found[0]) if found and found[0][1] is not None else None
+
+    def read_index(self, x: s.ReadIndex) -> list[IndexRow]:
+        values = (plain(x.generation), to_uuid(x.above), to_uuid(x.up_to), x.limit)
+        found = self._session.read("read_index", values)
+        return [IndexRow(to_place(bucket), creator) for bucket, creator in found if creator is not None]
+
+    def read_bucket(self, x: s.ReadBucket) -> Bucket | None:
+        # Pages are reads of their own; sealed stays sealed, finished stays finished, so the first page's state holds.
+        found = self._session.read("read_bucket", (plain(x.generation), to_uuid(x.bucket)))
+        return _bucket(found)
+
+    def read_rows(self, x: s.ReadRows) -> Bucket | None:
+        keys = (plain(x.generation), to_uuid(x.bucket))
+        values = (*keys, [to_uuid(uid) for uid in x.uids])
+        if x.bodies:
+            found = self._session.read("read_bodies", values)
+            bucket = _bucket(found)
+            if bucket is not None:
+                rows = [_row(row[3:13], row[13], row[14]) for row in found if row[4] is not None]
+                return Bucket(bucket.state, bucket.creator, bucket.born, rows)
+        found = self._session.read("read_rows", values)
+        return _bucket(found) if found else self._absent(keys, values)
+
+    def _absent(self, keys: Any, values: Any) -> Bucket | None:
+        """None of the rows is there: the state before and after tells whether that is final."""
+        before = self._session.read("read_state", keys)
+        if not before or before[0][0] is None:
+            return None
+        found = self._session.read("read_rows", values)
+        if found:
+            return _bucket(found)
+        after = self._session.read("read_state", keys)
+        if not after or after[0][0] is None:
+            return None
+        # As it was before the rows were read: what was open then may have got them since.
+        state, creator, born = before[0]
+        return Bucket(state, creator, born, [])
+
+    def find_due(self, x: s.FindDue) -> Found | None:
+        bucket = self._look(x.generation, x.bucket)
+        return bucket and found_due(bucket.state, bucket.rows, x)
+
+    def count_rows(self, x: s.CountRows) -> Tally | None:
+        bucket = self._look(x.generation, x.bucket)
+        return bucket and tallied(bucket.state, bucket.rows, x.now)
+
+    def _look(self, generation: bytes, bucket: bytes) -> Bucket | None:
+        return _bucket(self._session.read("look", (plain(generation), to_uuid(bucket))))
+
+    def read_dead(self, x: s.ReadDead) -> list[DeadLetter]:
+        found = self._session.read("read_dead", (plain(x.generation), to_uuid(x.after), x.limit))
+        return [DeadLetter(to_place(uid), to_place(bucket), *rest) for uid, bucket, *rest in found]
+
+    def count_dead(self, x: s.CountDead) -> int:
+        return self._session.read("count_dead", (plain(x.generation),))[0][0]
+
+    def read_repairer(self, x: s.ReadRepairer) -> RepairLease:
+        found = self._session.read("read_repairer", (self._realm, x.name))
+        return RepairLease(*found[0]) if found and found[0][0] is not None else RepairLease("", 0)
+
+
+def _bucket(found: list[Any]) -> Bucket | None:
+    if not found or found[0][0] is None:
+        return None
+    state, creator, born = found[0][:3]
+    return Bucket(state, creator, born, _heads(found))
+
+
+def _queue(values: Any) -> QueueRow:
+    generation, state, version, floor, newest, config, secret = values
+    return QueueRow(generation.bytes, state, version, to_place(floor), to_place(newest), config, secret)

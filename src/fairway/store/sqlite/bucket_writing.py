@@ -1,0 +1,189 @@
+"""The writes of bucket queues in SQLite, one function per statement; each runs inside one transaction.
+
+Guards: a refused write raises inside its transaction, so nothing of it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import apsw
+
+from fairway.bucket import statements as s
+from fairway.bucket.places import LOWEST
+from fairway.errors import BadArgument
+from fairway.store.sqlite.bucket_reading import SQL, Connection, bucket_of
+from fairway.store.sqlite.connections import rows
+
+
+class RefusedHere(Exception):
+    """The condition of a write does not hold; its transaction is rolled back."""
+
+
+def _one(c: Connection, name: str, values: Iterable[Any]) -> None:
+    """A statement that changes one row, or the write is refused."""
+    c.execute(SQL[name], tuple(values))
+    if c.changes() != 1:
+        raise RefusedHere
+
+
+def _do(c: Connection, name: str, values: Iterable[Any]) -> None:
+    c.execute(SQL[name], tuple(values))
+
+
+def _number(c: Connection, generation: bytes, bucket: bytes) -> int:
+    found = bucket_of(c, generation, bucket)
+    if found is None:
+        raise RefusedHere
+    return found[0]
+
+
+def create_queue(c: Connection, x: s.CreateQueue) -> None:
+    if rows(c, SQL["fair_queue"], (x.name,)):
+        raise BadArgument(
+            f"queue: {x.name} is a fair queue in this file; open it without kind=, or take another name",
+            argument="queue",
+        )
+    _do(c, "add_name", (x.name,))
+    _one(c, "take_name", (x.name, x.changes, x.generation))
+    _do(c, "add_generation", (x.name, x.generation, LOWEST, x.config, x.secret))
+
+
+def free_name(c: Connection, x: s.FreeName) -> None:
+    _one(c, "free_name", (x.name, x.generation))
+
+
+def configure(c: Connection, x: s.Configure) -> None:
+    _one(c, "configure", (x.name, x.generation, x.old, x.new))
+
+
+def move_queue(c: Connection, x: s.MoveQueue) -> None:
+    _one(c, "move_queue", (x.name, x.generation, x.old, x.new))
+
+
+def publish(c: Connection, x: s.Publish) -> None:
+    _one(c, "publish", (x.name, x.generation, x.bucket))
+
+
+def move_floor(c: Connection, x: s.MoveFloor) -> None:
+    _one(c, "move_floor", (x.name, x.generation, x.version, x.floor))
+
+
+def add_index(c: Connection, x: s.AddIndex) -> None:
+    _do(c, "add_index", (x.generation, x.bucket, x.creator))
+
+
+def drop_index(c: Connection, x: s.DropIndex) -> None:
+    _do(c, "drop_index", (x.generation, x.up_to))
+    _do(c, "mark_index", (x.generation, x.up_to))
+
+
+def create_bucket(c: Connection, x: s.CreateBucket) -> None:
+    _one(c, "create_bucket", (x.generation, x.bucket, x.creator, x.born))
+
+
+def move_bucket(c: Connection, x: s.MoveBucket) -> None:
+    _one(c, "move_bucket", (x.generation, x.bucket, x.old, x.new))
+
+
+def remove_bucket(c: Connection, x: s.RemoveBucket) -> None:
+    found = rows(c, SQL["remove_bucket"], (x.generation, x.bucket))
+    if not found:
+        raise RefusedHere
+    _do(c, "remove_rows", found[0])
+    _do(c, "remove_bodies", found[0])
+    _do(c, "forget_dropped", (x.generation, x.bucket))
+
+
+def put(c: Connection, x: s.Put) -> None:
+    found = bucket_of(c, x.generation, x.bucket)
+    if found is None or found[1] != "open":
+        raise RefusedHere
+    number = found[0]
+    c.executemany(SQL["put_row"], [(number, m.uid, m.created, m.not_before) for m in x.messages])
+    c.executemany(SQL["put_body"], [(number, m.uid, m.body, m.headers) for m in x.messages])
+
+
+def take(c: Connection, x: s.Take) -> None:
+    number = _number(c, x.generation, x.bucket)
+    for row in x.rows:
+        _one(c, "take", (number, row.uid, row.version, x.nonce, x.lease, row.attempts))
+
+
+def finish(c: Connection, x: s.Finish) -> None:
+    number = _number(c, x.generation, x.bucket)
+    for row in x.rows:
+        _one(c, "finish", (number, row.uid, row.version, row.nonce, row.new_nonce))
+    c.executemany(SQL["drop_body"], [(number, row.uid) for row in x.rows])
+
+
+def hold(c: Connection, x: s.Hold) -> None:
+    number = _number(c, x.generation, x.bucket)
+    for row in x.rows:
+        held = (row.new_nonce, x.lease, int(x.held), row.attempts, x.error)
+        _one(c, "hold", (number, row.uid, row.version, row.nonce, *held))
+
+
+def doom(c: Connection, x: s.Doom) -> None:
+    number = _number(c, x.generation, x.bucket)
+    for row in x.rows:
+        _one(c, "doom", (number, row.uid, row.version, row.nonce, row.new_nonce, x.error))
+
+
+def bury(c: Connection, x: s.Bury) -> None:
+    number = _number(c, x.generation, x.bucket)
+    _one(c, "bury", (number, x.uid))
+    _do(c, "drop_body", (number, x.uid))
+
+
+def add_dead(c: Connection, x: s.AddDead) -> None:
+    one = x.letter
+    told = (one.body, one.headers, one.created, one.died, one.attempts, one.error)
+    _do(c, "add_dead", (x.generation, one.uid, one.bucket, *told))
+
+
+def drop_dead(c: Connection, x: s.DropDead) -> None:
+    for uid in x.uids:
+        _do(c, "drop_dead", (x.generation, uid))
+        _do(c, "forget_dead", (x.generation, uid))
+
+
+def drop_generation(c: Connection, x: s.DropGeneration) -> None:
+    _do(c, "drop_index_whole", (x.generation,))
+    _do(c, "drop_dead_whole", (x.generation,))
+    # Above every place: nothing enters this index again.
+    _do(c, "mark_index", (x.generation, b"\xff" * 16))
+
+
+def beat(c: Connection, x: s.Beat) -> None:
+    _do(c, "first_beat", (x.name,))
+    _one(c, "beat", (x.name, x.owner, x.old_owner, x.old_beat))
+
+
+WRITES: Final[dict[type[s.Statement], Callable[[apsw.Connection, Any], None]]] = {
+    s.CreateQueue: create_queue,
+    s.FreeName: free_name,
+    s.Configure: configure,
+    s.MoveQueue: move_queue,
+    s.Publish: publish,
+    s.MoveFloor: move_floor,
+    s.AddIndex: add_index,
+    s.DropIndex: drop_index,
+    s.CreateBucket: create_bucket,
+    s.MoveBucket: move_bucket,
+    s.RemoveBucket: remove_bucket,
+    s.Put: put,
+    s.Take: take,
+    s.Finish: finish,
+    s.Hold: hold,
+    s.Doom: doom,
+    s.Bury: bury,
+    s.AddDead: add_dead,
+    s.DropDead: drop_dead,
+    s.DropGeneration: drop_generation,
+    s.Beat: beat,
+}
+
+# Only power loss may forget these, and then work is repeated, never lost: a lease, a seal, a beat.
+UNSYNCED: Final = (s.Take, s.Hold, s.MoveBucket, s.Beat, s.DropIndex, s.RemoveBucket, s.MoveFloor)

@@ -1,0 +1,80 @@
+"""The queues of a file as a whole: their names, and how one is deleted.
+
+Guards: a deleted queue's number is never given again, so nothing that was kept of it can be taken for another's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import apsw
+
+from fairway.limits import READER_CACHE_KIB, SWEEP_ROWS_MAX
+from fairway.store.sqlite.connections import connect, rows, set_sync, transaction
+from fairway.store.sqlite.statements import load
+from fairway.store.sqlite.translate import translate
+from fairway.store.sqlite.writing import json_list, places
+
+_SQL: Final = load("queues.sql")
+_LISTS: Final = ("remove_runs", "remove_pages", "remove_results")
+_OF_QUEUE: Final = ("remove_metadata", "remove_objects", "remove_keys", "remove_events")
+
+
+def names(path: str) -> dict[str, int]:
+    """The queues of a file by name, with their numbers; none if there is no file."""
+    if not os.path.exists(path):
+        return {}
+    with _connected(path) as connection:
+        return dict(rows(connection, _SQL["names"], ()))
+
+
+def bucket_names(path: str) -> list[str]:
+    """The bucket queues of a file; none if there is no file."""
+    if not os.path.exists(path):
+        return []
+    with _connected(path) as connection:
+        known = rows(connection, _SQL["has_buckets"], ())
+        return [name for (name,) in rows(connection, _SQL["bucket_names"], ())] if known else []
+
+
+def bury(path: str, name: str) -> bool:
+    """Delete a queue: from now on nobody finds it or owns it. `sweep` removes what is left. False: there is none."""
+    with _connected(path) as connection:
+        set_sync(connection, True)
+        with transaction(connection):
+            return bool(rows(connection, _SQL["bury"], (name,)))
+
+
+def sweep(path: str) -> int:
+    """Remove what deleted queues left, some at a time so that others can write in between; how many submissions."""
+    removed = 0
+    with _connected(path) as connection:
+        for (queue,) in rows(connection, _SQL["buried"], ()):
+            while ids := [id for (id,) in rows(connection, _SQL["some_ids"], (queue, SWEEP_ROWS_MAX))]:
+                with transaction(connection):
+                    listed = json_list(ids)
+                    for name in _LISTS:
+                        connection.execute(_SQL[name], (listed,))
+                    connection.execute(_SQL["remove_levels"], (queue, listed))
+                    connection.execute(_SQL["remove_ends"], (queue, listed))
+                removed += len(ids)
+            with transaction(connection):
+                for name in _OF_QUEUE:
+                    connection.execute(_SQL[name], (queue,))
+                connection.execute(_SQL["remove_journal"], places(queue))
+    return removed
+
+
+@contextmanager
+def _connected(path: str) -> Iterator[apsw.Connection]:
+    try:
+        connection = connect(path, None, READER_CACHE_KIB)
+        try:
+            yield connection
+        finally:
+            connection.close(True)
+    except apsw.Error as error:
+        raise translate(error) from error

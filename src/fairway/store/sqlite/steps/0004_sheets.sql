@@ -1,0 +1,2 @@
+-- Pages of winners are written in sheets (engine/sheets.py), which an older Fairway would take for pages further on.
+-- No table changes, and pages that were written whole stay readable: this step only keeps older programs out.

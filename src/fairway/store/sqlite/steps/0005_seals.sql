@@ -1,0 +1,2 @@
+-- Bodies carry a seal (seals.py). Those of older rows have none, and stay as they are; an older Fairway could not
+-- read the new ones, so the version rises.
