@@ -5,17 +5,23 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from fairway import errors
+from fairway.bucket.config import BucketConfig
+from fairway.bucket.counting import BucketStats
 from fairway.engine.commands import ConsumerView, QueueStats, TenantView
 from fairway.errors import (
     AlreadyEnded,
     BadArgument,
+    BadMedia,
+    BadMethod,
     BadStrategy,
+    Busy,
     CallerError,
     ClientUnknown,
     Closed,
     ConsumerFenced,
     FairwayError,
     Fenced,
+    Forbidden,
     GroupUnknown,
     HostStuck,
     KeyConflict,
@@ -24,22 +30,40 @@ from fairway.errors import (
     NotFairway,
     NotFound,
     NothingToRedrive,
+    NotOwner,
+    NotRing,
     ObjectMissing,
     OurError,
+    OutcomeUnknown,
+    OwnerGone,
     PayloadCorrupt,
+    QueueDeleted,
     QueueHeld,
     ReadOnly,
     RequestDropped,
     ReservationOpen,
+    RingCorrupt,
+    RingCrowded,
+    RingForeign,
+    RingForked,
+    RingFull,
+    RingMissing,
     SchemaNewer,
     SeqTrimmed,
+    SlowBody,
     StateError,
     StoreCorrupt,
     StoreFailed,
     StoreFull,
     TooLarge,
+    TooManyCalls,
+    Unauthorized,
+    Unreachable,
     WaitTimeout,
+    WrongKind,
 )
+from fairway.face.bucket.leases import BucketLease, DeadMessage
+from fairway.face.bucket.queue import AsyncBucketQueue, BucketQueue
 from fairway.face.queue import AsyncQueue, Queue
 from fairway.face.results import Result
 from fairway.model.config import QueueConfig
@@ -61,7 +85,9 @@ from fairway.strategy.terms import (
 
 if _TYPE_CHECKING:
     from fairway import aio
-    from fairway.runtime.opening import open
+    from fairway.opening import open
+    from fairway.ring.face import Ring
+    from fairway.worker.working import work
 
 __version__ = "0.1.0"
 
@@ -71,6 +97,9 @@ __all__ = [  # noqa: RUF022 - grouped
     "aio",
     "Queue",
     "AsyncQueue",
+    "BucketQueue",
+    "AsyncBucketQueue",
+    "work",
     # what queues give
     "Submission",
     "Lease",
@@ -81,6 +110,13 @@ __all__ = [  # noqa: RUF022 - grouped
     "QueueStats",
     "TenantView",
     "ConsumerView",
+    # messages between processes
+    "Ring",
+    # what bucket queues give
+    "BucketLease",
+    "DeadMessage",
+    "BucketConfig",
+    "BucketStats",
     # strategies
     "Strategy",
     "Fair",
@@ -103,8 +139,17 @@ __all__ = [  # noqa: RUF022 - grouped
     "KeyConflict",
     "NothingToRedrive",
     "NotFairway",
+    "WrongKind",
     "SchemaNewer",
     "ReadOnly",
+    "NotRing",
+    "RingForeign",
+    "RingMissing",
+    "Unauthorized",
+    "Forbidden",
+    "BadMethod",
+    "SlowBody",
+    "BadMedia",
     "StateError",
     "LeaseLost",
     "AlreadyEnded",
@@ -117,15 +162,26 @@ __all__ = [  # noqa: RUF022 - grouped
     "QueueHeld",
     "HostStuck",
     "NoHost",
+    "NotOwner",
     "Closed",
+    "RingCrowded",
+    "RingForked",
+    "RingFull",
+    "QueueDeleted",
     "WaitTimeout",
+    "TooManyCalls",
+    "Busy",
     "OurError",
     "StoreFailed",
     "StoreFull",
     "StoreCorrupt",
     "GroupUnknown",
+    "OutcomeUnknown",
+    "OwnerGone",
     "PayloadCorrupt",
+    "Unreachable",
     "ObjectMissing",
+    "RingCorrupt",
     "__version__",
 ]
 
@@ -133,9 +189,13 @@ __all__ = [  # noqa: RUF022 - grouped
 def __getattr__(name: str) -> _Any:
     # The engine and asyncio are most of the time of an import, and a program that only names things needs neither.
     if name == "open":
-        found = _import_module("fairway.runtime.opening").open
+        found = _import_module("fairway.opening").open
+    elif name == "work":
+        found = _import_module("fairway.worker.working").work
     elif name == "aio":
         found = _import_module("fairway.aio")
+    elif name == "Ring":
+        found = _import_module("fairway.ring.face").Ring
     else:
         raise AttributeError(f"module 'fairway' has no attribute {name!r}")
     globals()[name] = found

@@ -10,6 +10,7 @@ import pytest
 
 import fairway
 from fairway.face.verbs import Verbs
+from fairway.runtime import attached, hearing
 from fairway.runtime.attached import Attached
 from fairway.runtime.blocking import ThreadPort
 from fairway.runtime.lanes import Lanes
@@ -24,8 +25,16 @@ from fairway.runtime.transport.port import Connection
 from fairway.store.memory import MemoryStore, Shelf
 from fairway.store.port import Store
 from fairway.store.sqlite import SqliteStore
+from tests.attach.member_script import PATIENT_SECONDS
 
 pytest.register_assert_rewrite("fairway.testing.conformance")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that a busy machine held up is not replaced, and a close waits for it; who tests silence says so."""
+    monkeypatch.setattr(hearing, "SILENT_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(attached, "_CLOSE_SECONDS", PATIENT_SECONDS)
 
 
 class Way:

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 LIVELY_SECONDS = 60.0  # whatever takes longer than this has stopped
+PATIENT_SECONDS = 600.0  # of silence: a host that a busy machine held up stays the host
 
 
 class Child:
-    """A process that was started by a test."""
+    """A process that was started by a test. It does not replace a silent host before it is told to heed silence."""
 
     def __init__(self, *, start: str = "") -> None:
         root = Path(__file__).resolve().parents[2]
@@ -140,6 +141,20 @@ def main() -> None:
     import apsw
 
     import fairway
+    from fairway.limits import SILENT_SECONDS
+    from fairway.runtime import hearing
+    from fairway.runtime.entrance import Entrance
+
+    hearing.SILENT_SECONDS = PATIENT_SECONDS
+    connects = 0
+    connect = Entrance.connect
+
+    def counted(self: Entrance, *args: Any) -> Any:
+        nonlocal connects
+        connects += 1
+        return connect(self, *args)
+
+    Entrance.connect = counted
 
     names: dict[str, Any] = {"fairway": fairway, "os": os, "sys": sys, "time": time}
     saying = threading.Lock()
@@ -147,9 +162,13 @@ def main() -> None:
     def use(queue: object) -> None:
         names["q"] = queue
 
-    def hold_gil(seconds: int) -> None:
-        """Sleep in C without letting go of the interpreter."""
-        ctypes.PyDLL(None).sleep(seconds)
+    def heed_silence(heed: bool) -> None:
+        """Replace a silent host as soon as the limit says, or never."""
+        hearing.SILENT_SECONDS = SILENT_SECONDS if heed else PATIENT_SECONDS
+
+    def hold_gil(held: str, go_on: str) -> None:
+        """Say so to one pipe and wait for the other, in C, without letting go of the interpreter."""
+        ctypes.PyDLL(None).system(f"echo held > '{held}'; read line < '{go_on}'".encode())
 
     def begin_write(path: str) -> None:
         """Stand inside a transaction."""
@@ -174,6 +193,22 @@ def main() -> None:
         """One call after the other, each waiting for its answer."""
         return [names["q"].put(f"{prefix}-{i}".encode()).id for i in range(count)]
 
+    storing = threading.Event()
+
+    def slow_commit(seconds: float) -> None:
+        """The next commit takes so long, and `storing` tells when it has begun."""
+        store = names["q"]._port._member.store
+        commit = store.commit
+        storing.clear()
+
+        def slow(group: object) -> None:
+            del store.commit
+            storing.set()
+            time.sleep(seconds)
+            commit(group)
+
+        store.commit = slow
+
     enough = threading.Event()
 
     def put_until_enough(prefix: str) -> list[int]:
@@ -182,8 +217,12 @@ def main() -> None:
             found.append(names["q"].put(f"{prefix}-{len(found)}".encode()).id)
         return found
 
-    said = (use, hold_gil, begin_write, end_write, die_after_commit, put_many, put_until_enough)
-    names |= {function.__name__: function for function in said} | {"enough": enough.set}
+    said = (
+        *(use, heed_silence, hold_gil, begin_write, end_write),
+        *(die_after_commit, slow_commit, put_many, put_until_enough),
+    )
+    names |= {function.__name__: function for function in said}
+    names |= {"enough": enough.set, "storing": storing.is_set, "connects": lambda: connects}
 
     def run(ticket: int, code: str) -> None:
         try:

@@ -11,7 +11,7 @@ from fairway.engine.commands import Call, Command
 from fairway.runtime import wire
 from fairway.runtime.transport import unix
 from fairway.runtime.transport.port import PeerGone
-from fairway.testing.conformance.transport import readable
+from fairway.testing.conformance.ends import readable
 
 PATIENCE_SECONDS = 30.0
 
@@ -58,23 +58,32 @@ class Talk:
         """The next message that is not a beat."""
         until = time.monotonic() + PATIENCE_SECONDS
         while not self.heard and time.monotonic() < until:
-            if readable(self.connection, 0.1):
-                for frame in self.connection.receive():
-                    message = wire.at_attached(frame)
-                    if isinstance(message, wire.Beat):
-                        self.beats += 1
-                    else:
-                        self.heard.append(message)
+            self._listen()
         assert self.heard, "the host says nothing"
         return self.heard.pop(0)
 
+    def hear_beats(self, count: int) -> None:
+        """Wait for so many more beats; what comes between them is kept."""
+        until, enough = time.monotonic() + PATIENCE_SECONDS, self.beats + count
+        while self.beats < enough:
+            assert time.monotonic() < until, "the host seems silent"
+            self._listen()
+
+    def _listen(self) -> None:
+        if readable(self.connection, 0.1):
+            for frame in self.connection.receive():
+                message = wire.at_attached(frame)
+                if isinstance(message, wire.Beat):
+                    self.beats += 1
+                else:
+                    self.heard.append(message)
+
     def ended(self) -> bool:
-        """Whether the host ends the connection; what it says before is kept."""
+        """Whether the host ends the connection; what it says before is kept, but for its beats."""
         until = time.monotonic() + PATIENCE_SECONDS
         try:
             while time.monotonic() < until:
-                if readable(self.connection, 0.1):
-                    self.heard += [wire.at_attached(frame) for frame in self.connection.receive()]
+                self._listen()
         except PeerGone:
             return True
         return False

@@ -17,7 +17,7 @@ import pytest
 import fairway
 from fairway.engine.commands import Call, Register, Reserve, Stats
 from fairway.runtime import wire
-from tests.attach.member_script import Child
+from tests.attach.member_script import Child, wait_until
 from tests.attach.storm.cutting import POINTS, SLOW_SECONDS, Line
 from tests.attach.storm.verbs import COMMANDS, VERBS, Verb
 from tests.attach.talking import Talk, until
@@ -35,6 +35,9 @@ class Desk:
         self.sockets = f"{path.name}-{name}.*.sock"
         self.folder = path.parent
         host.do(f"use(fairway.open({str(path)!r}, queue={name!r}))")
+        # Whoever was cut off has time to come back, however busy the machine is.
+        host.do("setattr(sys.modules['fairway.runtime.serving'], 'REJOIN_SECONDS', 600.0)")
+        line.wait_while_it_stores = lambda: wait_until(lambda: host.do("storing()"))
         self.q = fairway.open(path, queue=name)
         # Whatever must be registered is registered before the call that counts.
         self.q.set_weight("warm", 1)
@@ -42,10 +45,7 @@ class Desk:
 
     def slow_commit(self) -> None:
         """The host's next one."""
-        self.host.do(
-            "[store := q._port._member.store, stores := type(store).commit, setattr(store, 'commit', lambda group: "
-            f"(delattr(store, 'commit'), time.sleep({SLOW_SECONDS}), stores(store, group))[2])] and None"
-        )
+        self.host.do(f"slow_commit({SLOW_SECONDS})")
 
     def close(self) -> None:
         self.q.close()

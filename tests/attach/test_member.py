@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -18,10 +19,11 @@ from fairway.model.stored import Group
 from fairway.runtime import member as member_module
 from fairway.runtime.blocking import ask
 from fairway.runtime.committer import Committer
+from fairway.runtime.door import Door
 from fairway.runtime.pending import Pending
 from fairway.store.memory import MemoryStore
 from fairway.store.memory.shelf import Fault, Shelf
-from tests.attach.member_script import Child, ChildError, wait_until
+from tests.attach.member_script import PATIENT_SECONDS, Child, ChildError, wait_until
 from tests.runtime.running import running
 
 pytestmark = pytest.mark.real
@@ -186,7 +188,8 @@ def test_without_a_host_one_who_never_hosts_is_refused(path: Path) -> None:
 
 
 def test_one_who_never_hosts_waits_for_the_next_host(path: Path, host: Child) -> None:
-    with Child.opened(path, host=False) as guest:
+    with Child() as guest:
+        open_as_guest(guest, path, "member", "HOST_WAIT_SECONDS", PATIENT_SECONDS)
         assert guest.way == "Attached"
         host.kill()
         call = guest.begin("q.put(b'x').id")
@@ -197,11 +200,46 @@ def test_one_who_never_hosts_waits_for_the_next_host(path: Path, host: Child) ->
             assert (guest.way, next_host.way) == ("Attached", "Host")
 
 
+def test_one_who_never_hosts_comes_back_to_a_host_that_was_silent(path: Path, host: Child) -> None:
+    with Child() as guest:
+        open_as_guest(guest, path, "member", "HOST_WAIT_SECONDS", PATIENT_SECONDS)
+        assert guest.way == "Attached"
+        host.signal(signal.SIGSTOP)
+        guest.do("heed_silence(True)")
+        call = guest.begin("q.put(b'x').id")
+        wait_until(lambda: guest.way != "Attached")
+        guest.do("heed_silence(False)")
+        host.signal(signal.SIGCONT)
+        assert guest.result(call)
+        assert (guest.way, host.way) == ("Attached", "Host")
+        assert guest.do("q.stats().chunks_waiting") == 1
+
+
+def open_as_guest(guest: Child, path: Path, module: str, limit: str, seconds: float) -> None:
+    """Let a child open the queue that never hosts and waits less than usual, or longer."""
+    guest.do("fairway.open(':memory:').close()")  # so that the modules are there
+    guest.do(f"setattr(sys.modules['fairway.runtime.{module}'], {limit!r}, {seconds})")
+    guest.do(f"use(fairway.open({str(path)!r}, host=False))")
+
+
+def test_one_who_never_hosts_waits_while_the_door_is_held(path: Path, host: Child) -> None:
+    with Child() as guest:
+        open_as_guest(guest, path, "door", "DOOR_SECONDS", 0.1)
+        guest.do(f"setattr(sys.modules['fairway.runtime.member'], 'HOST_WAIT_SECONDS', {PATIENT_SECONDS})")
+        host.kill()
+        door = Door(f"{path}-default.lock")
+        with door.entered():
+            call = guest.begin("q.put(b'x').id")
+            time.sleep(1.0)
+            assert not guest.came(call)
+        door.close()
+        with Child.opened(path):
+            guest.result(call)
+
+
 def test_one_who_never_hosts_gives_up_and_tries_again_with_the_next_call(path: Path, host: Child) -> None:
     with Child() as guest:
-        guest.do("fairway.open(':memory:').close()")
-        guest.do("setattr(sys.modules['fairway.runtime.member'], 'HOST_WAIT_SECONDS', 0.3)")
-        guest.do(f"use(fairway.open({str(path)!r}, host=False))")
+        open_as_guest(guest, path, "member", "HOST_WAIT_SECONDS", 0.3)
         host.kill()
         for _ in range(2):
             with pytest.raises(ChildError, match="NoHost"):
@@ -238,7 +276,7 @@ def test_a_store_that_fails_while_taking_over_is_told_and_tried_again(
 def test_calls_given_up_while_no_host_is_there_are_not_carried_out(
     path: Path, host: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member_module, "HOST_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(member_module, "HOST_WAIT_SECONDS", PATIENT_SECONDS)
 
     async def work() -> None:
         async with fairway.aio.open(path, host=False) as q:

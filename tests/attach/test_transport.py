@@ -1,26 +1,30 @@
-"""The Unix transport passes the public suite; what is special about it is checked here."""
+"""The socket and the ring pass the public suite; what is special about each is checked here."""
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import socket
 import stat
 import struct
 import threading
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, RingCorrupt
 from fairway.limits import FRAME_BYTES_MAX
 from fairway.runtime.outbox import Outbox
-from fairway.runtime.transport import unix
+from fairway.runtime.transport import pairing, rings, unix
 from fairway.runtime.transport.framing import Splitter, join
 from fairway.runtime.transport.port import PeerGone
 from fairway.runtime.transport.unix import UnixConnection
 from fairway.runtime.transport.wake import Wake
-from fairway.testing.conformance.transport import Place, TransportConformance, accepted, readable, received
+from fairway.testing.conformance.ends import Place, accepted, readable, received
+from fairway.testing.conformance.transport import TransportConformance
+from tests.ring.need import need_ring
 
 FRAMES = [b"", b"a", b"four", b"\x00" * 9, b"", b"the end" * 3]
 
@@ -29,7 +33,44 @@ class TestUnix(TransportConformance):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:
         path = str(tmp_path / "x.sock")
-        return Place(lambda: unix.listen(path), lambda: unix.connect(path, 5.0))
+        return Place(lambda: unix.listen(path), lambda **bounds: plainly(path, **bounds))
+
+
+class TestRing(TransportConformance):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        need_ring()
+        path = str(tmp_path / "x.sock")
+        return Place(lambda: rings.listen(path), lambda **bounds: by_ring(path, **bounds), uses_the_ring)
+
+
+class TestUnixWithAHostThatTakesRings(TransportConformance):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        path = str(tmp_path / "x.sock")
+        return Place(lambda: rings.listen(path), lambda **bounds: plainly(path, **bounds), uses_the_socket)
+
+
+def plainly(path: str, **bounds: float) -> UnixConnection:
+    return unix.connect(path, 5.0, lambda stream: UnixConnection(stream, **bounds))  # type: ignore[arg-type]
+
+
+def by_ring(path: str, **bounds: float) -> UnixConnection:
+    if not bounds:
+        return rings.connect(path, 5.0)
+    end = unix.connect(path, 5.0, lambda stream: rings.RingConnection(stream, **bounds))
+    end.offer()  # type: ignore[attr-defined]
+    return end
+
+
+def uses_the_ring(end: object) -> None:
+    assert isinstance(end, rings.RingConnection)
+    assert end._out_on and end._in_on, "it still uses the socket"
+    assert end._put and end._taken, "no frame went through the ring"
+
+
+def uses_the_socket(end: object) -> None:
+    assert not getattr(end, "_out_on", False) and not getattr(end, "_in_on", False)
 
 
 # -- frames
@@ -98,33 +139,23 @@ def test_many_frames_are_one_write() -> None:
 # -- a peer that does not read
 
 
-def test_who_has_much_to_read_and_reads_nothing_is_cut_off() -> None:
-    raw, end = pair(outbox_bytes_max=100_000, outbox_seconds_max=0.1)
-    while end.send([b"x" * 50_000]) or end.left_bytes < 200_000:
-        pass
-    with pytest.raises(PeerGone, match="read none"):
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            end.flush()
-            time.sleep(0.02)
-    assert raw.recv(1)
-    raw.close(), end.close()
-
-
-def test_who_reads_slowly_or_has_little_to_read_is_not_cut_off() -> None:
+def test_who_reads_slowly_or_has_little_to_read_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unix, "time", clock := SimpleNamespace(now=0.0, monotonic=lambda: clock.now))
     raw, end = pair(outbox_bytes_max=100_000, outbox_seconds_max=0.3)
     while end.send([b"x" * 50_000]) or end.left_bytes < 5_000_000:
         pass
     for _ in range(8):
         raw.recv(300_000)
-        time.sleep(0.1)
+        clock.now += 0.4
         end.flush()
     while end.left_bytes > 100_000:
         raw.recv(20_000)
         end.flush()
     assert end.left_bytes > 0
-    time.sleep(0.4)
+    clock.now += 0.4
     assert not end.flush()
+    with pytest.raises(PeerGone, match="read none"):
+        end.send([b"x" * 100_000])
     raw.close(), end.close()
 
 
@@ -295,3 +326,178 @@ class Counting:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._socket, name)
+
+
+# -- what is special about rings
+
+
+def switched(tmp_path: Path) -> tuple[rings.RingConnection, rings.RingConnection, unix.UnixListener]:
+    """Two ends that have told one another that they use their rings."""
+    need_ring()
+    listener = rings.listen(str(tmp_path / "x.sock"))
+    here = rings.connect(str(tmp_path / "x.sock"), 5.0)
+    there = accepted(listener)
+    assert isinstance(there, rings.RingConnection)
+    here.send([b"1"])
+    assert received(there, 1) == [b"1"]
+    there.send([b"2"])
+    assert received(here, 1) == [b"2"]
+    here.send([b"3"])
+    assert received(there, 1) == [b"3"]
+    assert here._out_on and here._in_on and there._out_on and there._in_on
+    return here, there, listener
+
+
+def test_small_frames_use_no_socket_while_the_other_end_is_awake(tmp_path: Path) -> None:
+    here, there, listener = switched(tmp_path)
+    counted = Counting(here)
+    for n in range(100):
+        here.send([b"%d" % n])
+    assert counted.writes == 1, "one wake-up, since the other end has not looked meanwhile"
+    assert received(there, 100) == [b"%d" % n for n in range(100)]
+    here.close(), there.close(), listener.close()
+
+
+def test_frames_keep_their_order_whichever_way_they_take(tmp_path: Path) -> None:
+    """Long, empty and small ones, and more than the ring takes, in bursts of every length."""
+    here, there, listener = switched(tmp_path)
+    dice = random.Random(3)
+    sent: list[bytes] = []
+    got: list[bytes] = []
+    while len(sent) < 6000:
+        sizes = [
+            dice.choice((0, 1, 50, 50, 50, 5000, 16_384, 16_385, 40_000)) for _ in range(dice.randint(1, 60))
+        ]
+        burst = [len(sent).to_bytes(4, "little") * (size // 4) for size in sizes]
+        sent += burst
+        here.send(burst)
+        if dice.random() < 0.3 and readable(there, 0.0):
+            got += there.receive()
+    got += received(there, len(sent) - len(got), here.flush)
+    assert got == sent
+    assert here._put > 500, "the ring was hardly used"
+    here.close(), there.close(), listener.close()
+
+
+def test_a_full_ring_is_no_end_and_is_used_again_when_it_is_read(tmp_path: Path) -> None:
+    here, there, listener = switched(tmp_path)
+    frames = [b"%07d" % n * 1000 for n in range(60)]  # three times the ring
+    assert here.send(frames[:30]) in (True, False)
+    here.send(frames[30:])
+    assert here._owed > 0
+    assert received(there, 60, here.flush) == frames
+    put = here._put
+    here.send([b"again"])
+    assert received(there, 1) == [b"again"]
+    assert here._put == put + 1 and here._owed == 0
+    here.close(), there.close(), listener.close()
+
+
+def test_a_host_that_cannot_use_the_rings_goes_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_ring()
+    monkeypatch.setattr(rings, "take_pair", lambda fds: None)
+    listener = rings.listen(str(tmp_path / "x.sock"))
+    here = rings.connect(str(tmp_path / "x.sock"), 5.0)
+    here.send([b"hello", b"", b"x" * 20_000])
+    there = accepted(listener)
+    assert received(there, 3) == [b"hello", b"", b"x" * 20_000]
+    there.send([b"welcome"])
+    assert received(here, 1) == [b"welcome"]
+    here.send([b"more"])
+    assert received(there, 1) == [b"more"]
+    assert not here._out_on
+    here.close(), there.close(), listener.close()
+
+
+@pytest.mark.parametrize("missing", ["posix_fallocate", "memfd_create"])
+def test_who_has_no_memory_for_rings_goes_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, missing: str
+) -> None:
+    """Shared memory is full, or no descriptor is left, when a process attaches."""
+    need_ring()
+    full = OSError(
+        *((errno.ENOSPC, "No space") if missing == "posix_fallocate" else (errno.EMFILE, "Too many"))
+    )
+
+    def refuse(*_: object) -> int:
+        raise full
+
+    listener = rings.listen(str(tmp_path / "x.sock"))
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, missing, refuse)
+    here = rings.connect(str(tmp_path / "x.sock"), 5.0)
+    assert "no memory for rings, so the socket is used" in caplog.text
+    there = accepted(listener)
+    assert len(os.listdir("/proc/self/fd")) == before + 2, "a socket at each end, and nothing else"
+    for n, (one, other) in enumerate([(here, there), (there, here)] * 3):
+        one.send([b"%d" % n, b"", b"x" * 20_000])
+        assert received(other, 3) == [b"%d" % n, b"", b"x" * 20_000]
+    for end in (here, there):
+        uses_the_socket(end)
+    here.close(), there.close(), listener.close()
+
+
+def test_memory_that_its_giver_could_take_away_is_not_used() -> None:
+    need_ring()
+    handles, fds = pairing.make_pair()
+    with pytest.raises(OSError):
+        os.ftruncate(fds[0], 0)
+    bare = os.memfd_create("bare", os.MFD_ALLOW_SEALING)
+    os.ftruncate(bare, os.fstat(fds[0]).st_size)
+    os.pwrite(bare, os.pread(fds[0], 4096, 0), 0)
+    assert pairing.take_pair([bare, fds[1]]) is None
+    assert pairing.take_pair([fds[0]]) is None
+    assert pairing.take_pair([]) is None
+    taken = pairing.take_pair(fds)
+    assert taken is not None
+    pairing.let_go([*handles, *taken], [*fds, bare])
+
+
+def test_no_descriptor_is_left_of_rings(tmp_path: Path) -> None:
+    need_ring()
+    before = len(os.listdir("/proc/self/fd"))
+    here, there, listener = switched(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before + 3, "a socket at each end, and the listener"
+    here.close(), there.close(), listener.close()
+    listener = rings.listen(str(tmp_path / "x.sock"))
+    here = rings.connect(str(tmp_path / "x.sock"), 5.0)
+    there = accepted(listener)
+    here.close(), there.close(), listener.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_damaged_ring_ends_the_connection(tmp_path: Path) -> None:
+    here, there, listener = switched(tmp_path)
+    assert here._out is not None
+    frames = here._out
+
+    class Damaged:
+        def pop_many(self, *_: object) -> list[bytes]:
+            raise RingCorrupt
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(frames, name)
+
+    there._in = Damaged()  # type: ignore[assignment]
+    here.send([b"x"])
+    assert readable(there)
+    with pytest.raises(PeerGone, match="the ring failed"):
+        there.receive()
+    here.close(), there.close(), listener.close()
+
+
+def test_what_an_abandoned_ring_holds_reaches_nobody(tmp_path: Path) -> None:
+    """A host that was replaced never read it; the next one has rings of its own, and asks for nothing else."""
+    here, there, listener = switched(tmp_path)
+    here.send([b"a call that the old host never saw"])
+    listener.close()
+    heir = rings.listen(str(tmp_path / "x.sock"))
+    again = rings.connect(str(tmp_path / "x.sock"), 5.0)
+    inside = accepted(heir)
+    again.send([b"hello"])
+    assert received(inside, 1) == [b"hello"]
+    assert inside.receive() == []
+    for end in (here, there, again, inside, heir):
+        end.close()

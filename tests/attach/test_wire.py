@@ -38,6 +38,7 @@ COMMANDS = [
     c.Configure({"attempts_max": 5, "lease_seconds": 60.0, "strategy": "Fair", "flag": True}),
     c.Join("me"),
     c.Trim("me", 1, 4, True),
+    c.Finish("me", 1, "run", [c.Complete(PARTS, [b"x", None])], [c.Fail(PARTS, "no")], b"first", b"others"),
     c.Purge([1, 2], [("t", "k")], 5.0),
     c.Goodbye(),
     c.Show(1),
@@ -51,6 +52,7 @@ COMMANDS = [
     c.Consumers(),
     c.Explain("Fair", 3),
     c.Winners(1, 2, 3),
+    c.ShowConfig(),
 ]
 
 REPLIES: dict[type, list[object]] = {
@@ -60,6 +62,7 @@ REPLIES: dict[type, list[object]] = {
         c.Reserved(2**40, 3, 2**63, 1.0, [(5, 0, 3, 2)], {5: DESCRIBED}),
         c.Reserved(0, 0, 0, 0.0, []),
     ],
+    c.Finished: [c.Finished([c.Settled([("done", 3)])], [c.Settled([("dead", 1)])], 5, 1)],
     c.Settled: [c.Settled([("done", 3), ("lost", 1)], 4.0), c.Settled([])],
     Submission: [SUBMISSION],
     type(None): [None],

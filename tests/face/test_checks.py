@@ -10,6 +10,7 @@ import pytest
 from fairway import limits
 from fairway.errors import BadArgument, BadStrategy, CallerError, TooLarge
 from fairway.face import checks
+from fairway.face.batches import Completion, Failure
 from fairway.face.results import Result
 from fairway.face.verbs import Verbs
 from fairway.model.lease import Lease
@@ -124,10 +125,22 @@ def working_cases() -> Any:
     for value in ("", 7, "c" * (limits.CONSUMER_NAME_BYTES_MAX + 1)):
         yield "reserve", (), {"consumer": value, "seq": 1}, "consumer"
         yield "trim", (value, 1), {}, "consumer"
+        yield "join", (value,), {}, "consumer"
+        yield "finish", (value,), {"epoch": 1}, "consumer"
     for value in (-1, 2**63, 1.5, "1", True):
         yield "reserve", (), {"consumer": "c", "seq": value}, "seq"
         yield "trim", ("c", value), {}, "seq"
     yield "trim", ("c", 1), {"complete": 1}, "complete"
+    yield "reserve", (), {"halve": 1}, "halve"
+    yield "join", ("c", 7), {}, "run"
+    for value in (-1, 2**63, "1"):
+        yield "finish", ("c",), {"epoch": value}, "epoch"
+    yield "finish", ("c",), {"first": "text"}, "first"
+    yield "finish", ("c",), {"whole": 1}, "whole"
+    yield "finish", ("c",), {"others": b"x" * (limits.PAYLOAD_BYTES_MAX + 1)}, "others"
+    yield "finish", ("c",), {"completed": [Completion([LEASE], writer=-1)]}, "writer"
+    yield "finish", ("c",), {"completed": [Completion(["no receipt"])]}, "receipt"
+    yield "finish", ("c",), {"failed": [Failure([LEASE], error=7)]}, "error"  # type: ignore[arg-type]
     for verb in ("complete", "fail", "release", "renew"):
         for value in (7, None, "no receipt", "1.2.3.4", "1.2.3.4.z", [LEASE, 7], [None], [b"x"]):
             yield verb, (value,), {}, "receipt" if isinstance(value, str) else "lease"
@@ -150,7 +163,10 @@ def working_cases() -> Any:
 
 
 def other_cases() -> Any:
-    for verb in ("submission", "wait", "results", "cancel", "redrive"):
+    for value in (-1, "1", limits.CHUNKS_MAX + 1):
+        yield "winners", (1, value), {}, "start"
+        yield "winners", (1, 0, value), {}, "count"
+    for verb in ("submission", "wait", "results", "winners", "cancel", "redrive"):
         for value in (0, -1, 2**63, "1", 1.5, None, True):
             yield verb, (value,), {}, "submission"
     for value in (-1, limits.WAIT_SECONDS_MAX + 1, "1", True):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway import limits
-from fairway.engine.commands import Complete, Fail, Part, Release, Renew, Settled
+from fairway.engine.commands import Complete, Fail, Part, Release, Renew, Reserved, Settled
 from fairway.errors import AlreadyEnded, BadArgument, LeaseLost
-from fairway.face.receipts import held, parts_of, spread
+from fairway.face.receipts import Leases, held, parts_of, spread
 from fairway.model.lease import Lease, ticket_of
 from fairway.model.submission import Described
 from tests.face.script import Script, verbs
@@ -58,6 +60,36 @@ def test_a_receipt_reads_back() -> None:
     ticket = ticket_of(one.receipt)
     assert (ticket.submission, ticket.index, ticket.epoch) == (one.submission, one.index, one.epoch)
     assert (ticket.count, ticket.seal) == (one.count, one.seal)
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9), st.integers(1, 3)), min_size=1), st.data())
+def test_what_a_reserve_gave_is_given_back_as_it_is_now(
+    spans: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    reserved = Reserved(1, 1, 5, 10.0, [(*span, 1) for span in spans])
+    given = [lease(id, index) for id, start, n in spans for index in range(start, start + n)]
+    leases = Leases(list(given), reserved)
+    assert leases == given and held(leases) == (given, False) and unfolded(parts_of(leases)) == wanted(given)
+    for change in data.draw(st.lists(st.sampled_from(["pop", "swap", "add", "clear"]), max_size=3)):
+        if change == "add":
+            leases.append(lease(7, 7))
+        elif change == "swap":
+            leases.reverse()
+        elif change == "clear":
+            leases.clear()
+        elif leases:
+            leases.pop(data.draw(st.integers(0, len(leases) - 1)))
+        assert unfolded(parts_of(leases)) == unfolded(parts_of(held(leases)[0])) == wanted(leases)
+
+
+def wanted(leases: list[Lease]) -> list[Chunk]:
+    return [(one.submission, one.index, one.epoch, one.count, one.seal) for one in leases]
+
+
+def test_what_a_reserve_gave_is_sent_as_a_plain_list() -> None:
+    leases = Leases([lease(1, 0)], Reserved(1, 1, 5, 10.0, [(1, 0, 1, 1)]))
+    sent = pickle.loads(pickle.dumps(leases))
+    assert type(sent) is list and sent == leases
 
 
 def test_held_tells_one_from_many() -> None:

@@ -21,8 +21,15 @@ def running(
 ) -> Iterator[tuple[fairway.Queue, Running]]:
     """A queue and what runs it; the shelf outlives it."""
     run = Running("default", store or MemoryStore.open("default", shelf))
+    with queue_on(run) as queue:
+        yield queue, run
+
+
+@contextmanager
+def queue_on(run: Running) -> Iterator[fairway.Queue]:
+    """The queue that something runs."""
     queue = fairway.Queue("default", Verbs(ObstoreObjects(), writer, read), ThreadPort(run.host, run.close))
     try:
-        yield queue, run
+        yield queue
     finally:
         queue.close()

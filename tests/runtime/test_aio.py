@@ -158,6 +158,10 @@ def test_a_named_reservation_that_reached_nobody_is_handed_back_to_its_name(url:
     run(work())
 
 
+async def _awaited(opening: Any) -> Any:
+    return await opening
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_an_opening_that_is_cancelled_holds_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
@@ -173,7 +177,7 @@ def test_an_opening_that_is_cancelled_holds_nothing(
         return found
 
     async def work() -> None:
-        opening = asyncio.create_task(fairway.aio.open(tmp_path / "w.db")._open())
+        opening = asyncio.ensure_future(_awaited(fairway.aio.open(tmp_path / "w.db")))
         await asyncio.to_thread(entered.wait, 30)
         if late:
             go_on.set()

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import fairway
+from fairway.engine.lookups import Found, Lookups
 from fairway.store.memory.shelf import Fault, Shelf
+from fairway.store.port import Store
 from tests.runtime.running import running
 
 
@@ -63,6 +65,40 @@ def test_calls_under_way_are_stored_or_told(tmp_path: Path) -> None:
     assert len(closed) == 6
     with fairway.open(path) as again:
         assert [sub.id for sub in again.submissions()] == sorted(stored)
+
+
+@pytest.mark.parametrize("failed", [False, True], ids=["an engine is there", "the engine was thrown away"])
+def test_a_call_that_looks_something_up_while_the_queue_closes_is_told(
+    monkeypatch: pytest.MonkeyPatch, failed: bool
+) -> None:
+    looks, go_on, told = threading.Event(), threading.Event(), list[BaseException]()
+    real = Lookups.read
+
+    def read(wanted: Lookups, store: Store) -> Found:
+        found = real(wanted, store)
+        looks.set()
+        assert go_on.wait(30)
+        return found
+
+    def put(q: fairway.Queue) -> None:
+        try:
+            q.put(b"x", key="looked up in the store")
+        except fairway.FairwayError as error:
+            told.append(error)
+
+    with running(Shelf()) as (q, run):
+        q.put(b"x")
+        monkeypatch.setattr(Lookups, "read", read)
+        thread = threading.Thread(target=put, args=(q,), daemon=True)
+        thread.start()
+        assert looks.wait(30)
+        if failed:
+            with run.host.lock:
+                run.host.abandon_engine(None)
+        q.close()
+        go_on.set()
+        thread.join(30)
+        assert [type(error) for error in told] == [fairway.Closed]
 
 
 def test_a_closed_client_says_goodbye() -> None:

@@ -279,7 +279,8 @@ def test_failures_reach_event_loops_too() -> None:
         port = LoopPort(run.host, lambda: None)  # type: ignore[attr-defined]
         q = fairway.AsyncQueue("default", Verbs(None, lambda: 1, None), port)  # type: ignore[arg-type]
         waiting = asyncio.create_task(q.reserve(wait_seconds=60))
-        await asyncio.sleep(0.05)
+        while not (await q.stats()).waiters:
+            await asyncio.sleep(0.01)
         plan.next = [Fault.FAIL]
         with pytest.raises(fairway.StoreFailed):
             await q.put(b"x")
@@ -330,7 +331,7 @@ def test_a_lookup_that_fails_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) ->
         q.put(b"z")
         engine = run.host.engine
         assert engine is not None
-        assert not engine._seeking._open
+        assert not engine.state.aside.tickets.items()
         (client,) = engine.state.clients.values()
         assert len(client.outcomes) <= 2
 

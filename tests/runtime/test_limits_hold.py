@@ -31,22 +31,32 @@ class Gauge:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._now: Counter[str] = Counter()
+        self._now: set[tuple[str, float, object]] = (
+            set()
+        )  # each until its lease ends, and something of its own
         self.most: Counter[str] = Counter()
         self.calls: Counter[str] = Counter()
 
     @contextmanager
-    def at_work(self, tenants: list[str]) -> Iterator[None]:
+    def at_work(self, leases: list[tuple[str, float]]) -> Iterator[None]:
+        """Tenants, and when their leases end: a worker that was held up for longer has nothing any more."""
+        mine = {(tenant, deadline - 0.1, object()) for tenant, deadline in leases}
         with self._lock:
-            self._now.update(tenants)
-            self.calls.update(tenants)
-            for tenant in tenants:
-                self.most[tenant] = max(self.most[tenant], self._now[tenant])
+            self._now |= mine
+            live = Counter(tenant for tenant, end, _ in self._now if time.time() < end)
+            for tenant, _ in leases:
+                self.calls[tenant] += 1
+                self.most[tenant] = max(self.most[tenant], live[tenant])
         try:
             yield
         finally:
             with self._lock:
-                self._now.subtract(tenants)
+                self._now -= mine
+
+    def reached(self) -> bool:
+        """Whether every tenant had as many at work as it may, and often."""
+        with self._lock:
+            return all(self.most[one] >= MOST and self.calls[one] > 10 * MOST for one in TENANTS)
 
     def begin_again(self) -> Counter[str]:
         """Forget the most that were seen, and give it."""
@@ -60,17 +70,18 @@ class Gauge:
 
 def hammer(q: fairway.Queue, gauge: Gauge, meanwhile: Callable[[], None], strategies: list[str]) -> None:
     """Many threads reserve some, count themselves in and out, and give back in every way."""
-    enough = time.monotonic() + HAMMER_SECONDS
+    began = time.monotonic()
+    over = threading.Event()
     errors: list[BaseException] = []
 
     def work(i: int) -> None:
         dice = random.Random(i)
         try:
-            while time.monotonic() < enough:
+            while not over.is_set():
                 leases = q.reserve(
                     dice.randint(1, 4), strategy=strategies[i % len(strategies)], wait_seconds=0.2
                 )
-                with gauge.at_work([lease.tenant for lease in leases]):
+                with gauge.at_work([(lease.tenant, lease.deadline) for lease in leases]):
                     time.sleep(dice.random() / 500)
                 first, rest = leases[:1], leases[1:]
                 q.complete(first)
@@ -81,8 +92,11 @@ def hammer(q: fairway.Queue, gauge: Gauge, meanwhile: Callable[[], None], strate
     threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
     for thread in threads:
         thread.start()
-    while time.monotonic() < enough:
+    while (spent := time.monotonic() - began) < HAMMER_SECONDS or (
+        not gauge.reached() and spent < LIVELY_SECONDS
+    ):
         meanwhile()
+    over.set()
     for thread in threads:
         thread.join(LIVELY_SECONDS)
         assert not thread.is_alive()
@@ -237,7 +251,8 @@ class Stub:
     def _serve(self, connection: socket.socket) -> None:
         with suppress(ConnectionError), connection, connection.makefile("rw") as lines:
             for line in lines:
-                with self.gauge.at_work([line.strip()]):
+                tenant, deadline = line.split()
+                with self.gauge.at_work([(tenant, float(deadline))]):
                     time.sleep(CALL_SECONDS)
                 lines.write("ok\n")
                 lines.flush()
@@ -261,7 +276,7 @@ def work_for(q: fairway.Queue, port: int, threads: int) -> None:
                 leases = q.reserve(strategy=STRATEGY, lease_seconds=LEASE_SECONDS, wait_seconds=1.0)
                 # A host may have died between the lease and its answer: what is half over is not begun.
                 if leases and leases[0].deadline - time.time() > LEASE_SECONDS / 2:
-                    lines.write(f"{leases[0].tenant}\n")
+                    lines.write(f"{leases[0].tenant} {leases[0].deadline}\n")
                     lines.flush()
                     assert lines.readline() == "ok\n"
                 q.complete(leases)
@@ -332,7 +347,7 @@ def test_the_leases_of_a_killed_process_count_until_they_run_out(tmp_path: Path,
         ((_, deadline),) = host.do(reserve % f"lease_seconds={LEASE_SECONDS}")
         host.kill()
         other = other or stack.enter_context(Child.opened(path))
-        found: list[Any] = other.do(reserve % "wait_seconds=30")
+        found: list[Any] = other.do(reserve % "wait_seconds=60")
         assert other.way == "Host"
         assert len(found) == 1, "one, when the other's time is over"
         assert time.time() >= deadline - 0.1

@@ -66,7 +66,7 @@ def test_results_are_uploaded_and_collected(q: fairway.Queue, prefix: str) -> No
 def test_a_result_that_is_not_accepted_leaves_no_object(q: fairway.Queue, prefix: str) -> None:
     q.submit([b"a"], objects=prefix)
     first = q.reserve(lease_seconds=0.05)[0]
-    second = q.reserve(wait_seconds=10)[0]
+    second = q.reserve(wait_seconds=60)[0]
     with pytest.raises(fairway.LeaseLost):
         q.complete(first, result=b"late")
     assert there(prefix) == ["0"]

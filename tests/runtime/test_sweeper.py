@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import fairway
 from fairway.runtime import objects
-from fairway.runtime.sweeper import remove_objects
+from fairway.runtime.sweeper import Sweeper, remove_objects
 from tests.runtime.running import running
 
 
@@ -38,6 +39,60 @@ def test_ended_submissions_leave_after_their_retention(tmp_path: Path) -> None:
         assert [event.what for event in q.events()] == []
 
 
+def test_objects_of_a_reservation_that_may_be_asked_for_again_stay(tmp_path: Path) -> None:
+    """A named consumer is handed the same chunks again, payloads included, though their submission ended."""
+    prefix = f"file://{tmp_path}/data"
+    with running() as (q, run):
+        sub = q.submit([b"a", b"b"], objects=prefix, delete_objects=True)
+        q.complete(q.reserve(2, consumer="nightly", seq=1))
+        q.configure(retention_seconds=0)
+        time.sleep(0.01)
+        run._sweeper.sweep()
+        assert [lease.payload for lease in q.reserve(2, consumer="nightly", seq=1)] == [b"a", b"b"]
+        q.trim("nightly", 1)
+        run._sweeper.sweep()
+        assert list(q.submissions()) == [] and there(prefix) == []
+        with pytest.raises(fairway.NotFound):
+            q.submission(sub.id)
+
+
+def test_a_submission_whose_objects_are_being_removed_does_not_live_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A redrive comes between the two removals: it is refused, or it comes first and everything stays."""
+    prefix = f"file://{tmp_path}/data"
+    with running() as (q, run):
+        first, second = (
+            q.submit([b"a"], objects=f"{prefix}/{n}", delete_objects=True) for n in ("first", "second")
+        )
+        q.cancel(first.id)
+        q.cancel(second.id)
+        q.configure(retention_seconds=0)
+        time.sleep(0.01)
+        remove = Sweeper._remove_objects
+
+        def slowly(sweeper: Sweeper, id: int, ended_before: float) -> bool:
+            removed = remove(sweeper, id, ended_before)
+            with pytest.raises(fairway.NotFound):
+                q.redrive(id)
+            return removed
+
+        listed = run.store.ended_before
+
+        def late(at: float, limit: int) -> list[int]:
+            ids = listed(at, limit)
+            if second.id in ids:
+                q.redrive(second.id)
+            return ids
+
+        monkeypatch.setattr(Sweeper, "_remove_objects", slowly)
+        monkeypatch.setattr(run.store, "ended_before", late)
+        run._sweeper.sweep()
+        assert [sub.id for sub in q.submissions()] == [second.id]
+        assert there(f"{prefix}/first") == []
+        assert [lease.payload for lease in q.reserve(2)] == [b"a"]
+
+
 def test_many_leave_in_several_groups() -> None:
     with running() as (q, run):
         q.put_many([b"x"] * 1200)
@@ -59,6 +114,23 @@ def test_the_sweeper_runs_by_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         while list(q.submissions()) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert list(q.submissions()) == []
+
+
+def test_what_is_over_leaves_though_the_log_is_copied_all_the_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Under load the log is long again before the sweeper has waited for a while."""
+    monkeypatch.setattr("fairway.runtime.sweeper.SWEEP_SECONDS", 0.3)
+    monkeypatch.setattr("fairway.runtime.sweeper.CHECKPOINT_BYTES", 0)
+    with fairway.open(tmp_path / "w.db") as q:
+        q.configure(retention_seconds=0)
+        over = q.put(b"x").id
+        q.complete(q.reserve())
+        deadline = time.monotonic() + 30
+        while over in {one.id for one in q.submissions()} and time.monotonic() < deadline:
+            q.put(b"y")  # every commit asks for a copy, far more often than it is swept
+            q.complete(q.reserve())
+        assert over not in {one.id for one in q.submissions()}
 
 
 def test_a_long_log_is_copied_beside_the_writer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -97,3 +169,17 @@ def test_objects_that_cannot_be_removed_stop_nothing(
         monkeypatch.setattr("fairway.runtime.sweeper.GIVE_UP_SECONDS", 0.0)
         run._sweeper.sweep()
         assert list(q.submissions()) == []
+
+
+def test_the_log_is_copied_when_it_grew_and_not_with_every_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairway.runtime.sweeper.CHECKPOINT_BYTES", 100)
+    store = SimpleNamespace(wal_bytes=0)
+    sweeper = Sweeper(SimpleNamespace(name="q"), store)  # type: ignore[arg-type]
+    told: list[int] = []
+    for size in (50, 101, 150, 201, 202, 40, 90, 141, 142):  # it begins anew after 202
+        store.wal_bytes = size
+        sweeper.after_commit()
+        if sweeper._poke.is_set():
+            told.append(size)
+            sweeper._poke.clear()
+    assert told == [101, 202, 141]

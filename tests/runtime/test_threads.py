@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import fairway
+from fairway.model.stored import Group
+from fairway.store.sqlite import SqliteStore
 from tests.runtime.running import running
 
 
@@ -31,10 +33,26 @@ def in_threads(n: int, work: Callable[[int], None]) -> None:
     assert errors == []
 
 
-def test_sixteen_threads_with_single_calls_share_commits(tmp_path: Path) -> None:
+def test_sixteen_threads_with_single_calls_share_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes while a group is stored goes into the next one; on this disk that takes a while."""
+    commit = SqliteStore.commit
+    all_there = threading.Barrier(16, timeout=60)
+
+    def slow(store: SqliteStore, group: Group) -> None:
+        time.sleep(0.01)
+        commit(store, group)
+
+    def work(i: int) -> None:
+        all_there.wait()
+        for _ in range(30):
+            q.put(b"x", tenant=f"t{i}")
+
     with fairway.open(tmp_path / "work.db") as q:
+        monkeypatch.setattr(SqliteStore, "commit", slow)
         before = q.stats()
-        in_threads(16, lambda i: [q.put(b"x", tenant=f"t{i}") for _ in range(30)] and None)
+        in_threads(16, work)
         after = q.stats()
         calls, groups = after.calls - before.calls, after.groups - before.groups
         assert calls >= 480
@@ -52,12 +70,15 @@ def test_producers_and_consumers_lose_nothing(q: fairway.Queue) -> None:
             for j in range(25):
                 q.put_many([b"%d-%d-%d" % (i, j, k) for k in range(4)], tenant=f"t{i}")
             return
-        while leases := q.reserve(7, wait_seconds=2):
+        until = time.monotonic() + 120
+        while taken.total() < 400 and time.monotonic() < until:
+            leases = q.reserve(7, wait_seconds=0.2)
             q.complete(leases)
             with lock:
                 taken.update(lease.payload for lease in leases)
 
     in_threads(8, work)
+    assert q.reserve(7) == []
     assert len(taken) == 400
     assert set(taken.values()) == {1}
 
@@ -106,13 +127,13 @@ def test_first_come_first_served(q: fairway.Queue) -> None:
 
 
 def test_a_short_wait_behind_a_long_one_ends_in_time(q: fairway.Queue) -> None:
-    long = threading.Thread(target=lambda: q.reserve(wait_seconds=30))
+    long = threading.Thread(target=lambda: q.reserve(wait_seconds=600))
     long.start()
     while q.stats().waiters == 0:
         time.sleep(0.01)
     started = time.monotonic()
     assert q.reserve(wait_seconds=0.2) == []
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     q.put(b"x")
     long.join(30)
 
@@ -120,18 +141,22 @@ def test_a_short_wait_behind_a_long_one_ends_in_time(q: fairway.Queue) -> None:
 def test_a_read_waits_for_what_was_executed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with running() as (q, run):
         real = run.store.commit
+        storing, go_on = threading.Event(), threading.Event()
 
         def slow(group: object) -> None:
-            time.sleep(0.2)
+            storing.set()
+            assert go_on.wait(60)
             real(group)  # type: ignore[arg-type]
 
         monkeypatch.setattr(run.store, "commit", slow)
         putting = threading.Thread(target=lambda: q.put(b"x"))
         putting.start()
-        while not run.host.storing:
-            time.sleep(0.001)
+        assert storing.wait(60)
+        later = threading.Timer(0.2, go_on.set)
+        later.start()
         assert [event.what for event in q.events()] == ["submitted"]
         putting.join()
+        later.join()
 
 
 def test_reads_see_what_was_answered_before(q: fairway.Queue) -> None:

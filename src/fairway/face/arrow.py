@@ -21,6 +21,7 @@ SCHEMA = pyarrow.schema(
         ("attempt", pyarrow.int32()),
         ("tenant", pyarrow.string()),
         ("detail", pyarrow.string()),
+        ("place", pyarrow.int32()),
     ]
 )
 

@@ -12,31 +12,39 @@ import msgspec
 
 from fairway.engine.commands import Fail, LeasedSpan, Part, Reserved, Settled
 from fairway.errors import NotFound, PayloadCorrupt
-from fairway.face.reads import Describe, ReadPages
-from fairway.face.receipts import spread
+from fairway.face.keeping import KeptPages, Pages
+from fairway.face.reads import Describe, ReadPages, Where
+from fairway.face.receipts import Leases, spread
 from fairway.face.steps import Ask, Steps
 from fairway.model.lease import Lease
 from fairway.model.page import payloads_of
 
 Fetch = Callable[[str], bytes]
-_Pages = dict[tuple[int, int], list[bytes]]
 
 
-def leases_of(reserved: Reserved, fetch: Fetch | None) -> Steps[list[Lease]]:
+def leases_of(reserved: Reserved, fetch: Fetch | None, kept: KeptPages | None = None) -> Steps[list[Lease]]:
     """The leases of a reservation; `fetch` reads an object when a worker looks at a payload by reference."""
+    leases = _without_pages(reserved, fetch)
+    if leases is not None:
+        return Leases(leases, reserved)
     if not reserved.runs.keys() >= {span[0] for span in reserved.spans}:
-        reserved = yield from _with_ended(reserved)
-    wanted = _wanted(reserved)
+        reserved = yield from with_ended(reserved)
+    wanted = pages_wanted(reserved)
     if not wanted:
         return _leases(reserved, {}, fetch)[0]
-    raw: dict[tuple[int, int], bytes] = yield Ask(ReadPages(wanted))
-    leases, damaged = _leases(reserved, _opened(raw), fetch)
+    pages = kept.find(wanted) if kept is not None else {}
+    missing = [where for where in wanted if where not in pages] if pages else wanted
+    if missing:
+        raw: dict[Where, bytes] = yield Ask(ReadPages(missing))
+        pages |= _opened(raw, kept)
+    leases, damaged = _leases(reserved, pages, fetch)
     if damaged:
         yield from _fail(reserved, damaged, bool(leases))
-    return leases
+        return leases
+    return Leases(leases, reserved)
 
 
-def _with_ended(reserved: Reserved) -> Steps[Reserved]:
+def with_ended(reserved: Reserved) -> Steps[Reserved]:
     """A named reservation that is handed back has finished chunks too; those of purged submissions leave it."""
     runs = dict(reserved.runs)
     for submission in {span[0] for span in reserved.spans} - runs.keys():
@@ -48,10 +56,10 @@ def _with_ended(reserved: Reserved) -> Steps[Reserved]:
     return msgspec.structs.replace(reserved, runs=runs, spans=spans)
 
 
-def _wanted(reserved: Reserved) -> list[tuple[int, int]]:
+def pages_wanted(reserved: Reserved) -> list[Where]:
     """The payload pages that hold the reserved chunks."""
     runs = reserved.runs
-    found: dict[tuple[int, int], None] = {}
+    found: dict[Where, None] = {}
     for submission, start, count, _ in reserved.spans:
         starts = runs[submission].page_starts
         if not starts:
@@ -66,17 +74,36 @@ def _wanted(reserved: Reserved) -> list[tuple[int, int]]:
     return list(found)
 
 
-def _opened(raw: dict[tuple[int, int], bytes]) -> _Pages:
-    pages: _Pages = {}
+def _without_pages(reserved: Reserved, fetch: Fetch | None) -> list[Lease] | None:
+    """The leases of chunks whose submissions are described and have no inline payloads; None if any has."""
+    leases: list[Lease] = []
+    epoch, reservation, seal, deadline = reserved.epoch, reserved.count, reserved.seal, reserved.deadline
+    described_of, add, lease = reserved.runs.get, leases.append, Lease
+    for submission, start, count, attempt in reserved.spans:
+        described = described_of(submission)
+        if described is None or described.page_starts:
+            return None
+        if count == 1:
+            add(lease(submission, start, attempt, deadline, epoch, reservation, seal, described, None, fetch))
+            continue
+        for index in range(start, start + count):
+            add(Lease(submission, index, attempt, deadline, epoch, reservation, seal, described, None, fetch))
+    return leases
+
+
+def _opened(raw: dict[Where, bytes], kept: KeptPages | None) -> Pages:
+    pages: Pages = {}
     for where, page in raw.items():
         try:
             pages[where] = payloads_of(page)
         except PayloadCorrupt:
             continue  # the chunks in it are found missing when their leases are made
+        if kept is not None:
+            kept.keep(where, pages[where], len(page))
     return pages
 
 
-def _leases(reserved: Reserved, pages: _Pages, fetch: Fetch | None) -> tuple[list[Lease], list[LeasedSpan]]:
+def _leases(reserved: Reserved, pages: Pages, fetch: Fetch | None) -> tuple[list[Lease], list[LeasedSpan]]:
     leases: list[Lease] = []
     damaged: list[LeasedSpan] = []
     epoch, reservation, seal, deadline = reserved.epoch, reserved.count, reserved.seal, reserved.deadline

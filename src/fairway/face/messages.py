@@ -32,7 +32,9 @@ class Messages:
 
     def offers(self, items: Iterable[Message]) -> list[Offer]:
         """An offer per item; an error says which item it is about."""
-        if isinstance(items, Mapping | str | bytes | bytearray) or not isinstance(items, Iterable):
+        if type(items) is not list and (
+            isinstance(items, Mapping | str | bytes | bytearray) or not isinstance(items, Iterable)
+        ):
             checks.refuse("items", "a list of bytes or dicts (put takes one message)", items)
         found: list[Offer] = []
         plain, of_tenant, bytes_max = self._plain, self._by_tenant.get, limits.PAYLOAD_BYTES_MAX
@@ -44,8 +46,9 @@ class Messages:
         )
         for item in items:
             payload, like = item, described
-            if type(item) is dict and len(item) == 2 and type(item.get("tenant")) is str:
-                payload, like = item.get("payload"), of_tenant(item["tenant"])
+            if type(item) is dict and len(item) == 2:
+                tenant, payload = item.get("tenant"), item.get("payload")
+                like = of_tenant(tenant) if type(tenant) is str else None
             if type(payload) is bytes and like is not None and len(payload) <= bytes_max:
                 found.append(Offer(like, message_pages(payload), weight, delay, deadline))
                 continue

@@ -9,15 +9,17 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from inspect import signature
+from itertools import chain
 from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from fairway import limits
 from fairway.errors import BadArgument, CallerError, TooLarge
 from fairway.face import checks
 from fairway.fair.weights import thousandths
-from fairway.model.ids import seconds_of
+from fairway.model.ids import TIME_SHIFT, seconds_of
 from fairway.model.page import payload_pages
 from fairway.model.submission import Described, Metadata, Offer, Submission
 
@@ -188,17 +190,42 @@ def submit_item(item: Mapping[str, Any]) -> Offer:
 
 def calls(found: list[Offer]) -> Iterator[list[Offer]]:
     """Cut offers into calls that each fit into one group."""
+    size = len(found) * _OFFER_BYTES + sum(map(len, chain.from_iterable([one.pages for one in found])))
+    if found and len(found) <= limits.CALL_OFFERS_MAX and size <= limits.GROUP_BYTES_MAX:
+        yield found  # the usual case, without looking at each
+        return
     start = size = 0
     for i, one in enumerate(found):
-        weight, pages = _OFFER_BYTES, one.pages
-        if pages:
-            weight += len(pages[0]) if len(pages) == 1 else sum(map(len, pages))
+        weight = _OFFER_BYTES + sum(map(len, one.pages))
         if i - start == limits.CALL_OFFERS_MAX or size + weight > limits.GROUP_BYTES_MAX:
             yield found[start:i]
             start, size = i, 0
         size += weight
     if start < len(found):
         yield found[start:]
+
+
+def all_accepted(ids: Sequence[int], given: Sequence[Offer]) -> list[Submission]:
+    """`accepted` of many that have chunks."""
+    found: list[Submission] = []
+    moment, add = -1, found.append
+    alike: dict[int, Submission] = {}  # messages of one call share descriptions
+    for id_, one in zip(ids, given, strict=True):
+        if one.delay_seconds or one.deadline_seconds:
+            add(accepted(id_, one))
+            continue
+        if id_ >> TIME_SHIFT != moment:
+            moment = id_ >> TIME_SHIFT
+            alike.clear()
+        like = alike.get(id(one.described))
+        if like is None:
+            like = alike[id(one.described)] = accepted(id_, one)
+            add(like)
+        else:
+            same: Submission = like.__copy__()  # pyright: ignore[reportAttributeAccessIssue]
+            force_setattr(same, "id", id_)
+            add(same)
+    return found
 
 
 def accepted(id: int, given: Offer) -> Submission:

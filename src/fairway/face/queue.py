@@ -87,6 +87,8 @@ class Queue:
     renew = blocking(Verbs.renew)
     release = blocking(Verbs.release)
     trim = blocking(Verbs.trim)
+    join = blocking(Verbs.join)
+    finish = blocking(Verbs.finish)
     payload = blocking(Verbs.payload)
 
     submission = blocking(Verbs.submission)
@@ -105,6 +107,7 @@ class Queue:
     configure = blocking(Verbs.configure)
 
     results = listing(Verbs.results)
+    winners = listing(Verbs.winners)
     submissions = listing(Verbs.submissions)
     dead = listing(Verbs.dead)
     events = listing(Verbs.events)
@@ -149,6 +152,8 @@ class AsyncQueue:
     renew = awaiting(Verbs.renew)
     release = awaiting(Verbs.release)
     trim = awaiting(Verbs.trim)
+    join = awaiting(Verbs.join)
+    finish = awaiting(Verbs.finish)
     payload = awaiting(Verbs.payload)
 
     submission = awaiting(Verbs.submission)
@@ -167,6 +172,7 @@ class AsyncQueue:
     configure = awaiting(Verbs.configure)
 
     results = streaming(Verbs.results)
+    winners = streaming(Verbs.winners)
     submissions = streaming(Verbs.submissions)
     dead = streaming(Verbs.dead)
     events = streaming(Verbs.events)

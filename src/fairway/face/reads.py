@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+Where = tuple[int, int]  # a submission, and the number of one of its pages of payloads
+
 
 class Read(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Root of all reads."""
@@ -15,7 +17,7 @@ class Read(msgspec.Struct, frozen=True, array_like=True, tag=True):
 class ReadPages(Read, frozen=True, tag=64):
     """Payload pages by (submission, page number); answered with a dict of those that are there."""
 
-    wanted: list[tuple[int, int]]
+    wanted: list[Where]
 
 
 class ListEnded(Read, frozen=True, tag=65):

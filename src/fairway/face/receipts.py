@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from fairway.engine.commands import Outcome, Part, Span
+from fairway.engine.commands import Outcome, Part, Reserved, Span
 from fairway.errors import AlreadyEnded, BadArgument, LeaseLost
 from fairway.model.lease import Lease, Ticket, ticket_of
 
@@ -16,10 +16,39 @@ Held = Lease | str
 """A lease, or the text of its receipt."""
 
 
+class Leases(list[Lease]):
+    """What one reserve gave: a list that knows how it is given back, as long as it is whole."""
+
+    __slots__ = ("_given", "_reserved")
+
+    def __init__(self, given: list[Lease], reserved: Reserved) -> None:
+        super().__init__(given)
+        self._given = given
+        self._reserved = reserved
+
+    def copy(self) -> Leases:
+        same = Leases(self, self._reserved)
+        same._given = self._given
+        return same
+
+    def parts(self) -> list[Part] | None:
+        """`parts_of` of all; None if leases were added, removed or moved."""
+        if self != self._given:
+            return None
+        reserved = self._reserved
+        spans = [(submission, start, count) for submission, start, count, _ in reserved.spans]
+        return [Part(reserved.epoch, reserved.count, reserved.seal, spans)]
+
+    def __reduce__(self) -> tuple[type[list[Lease]], tuple[list[Lease]]]:
+        return list, (list(self),)
+
+
 def held(leases: Held | Iterable[Held]) -> tuple[list[Held], bool]:
     """What was given as a list, and whether it was a single one."""
     if isinstance(leases, Lease | str):
         return [leases], True
+    if type(leases) is Leases:
+        return cast(list[Held], leases.copy()), False
     if not isinstance(leases, Iterable):
         raise BadArgument(
             f"give a lease, a receipt, or a list of them, not {leases!r:.80}", argument="leases"
@@ -29,6 +58,9 @@ def held(leases: Held | Iterable[Held]) -> tuple[list[Held], bool]:
 
 def parts_of(leases: Sequence[Held]) -> list[Part]:
     """Neighbours of one reservation share a part, neighbours of one submission a span."""
+    whole = leases.parts() if type(leases) is Leases else None
+    if whole is not None:
+        return whole
     parts: list[Part] = []
     spans: list[Span] = []
     epoch = count = seal = submission = start = end = -1

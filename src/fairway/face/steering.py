@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.engine.commands import Cancel, Configure, Pause, Redrive, SetWeight
+from fairway.engine.commands import Cancel, Configure, Pause, Redrive, SetWeight, ShowConfig
 from fairway.errors import BadArgument
 from fairway.face import checks
 from fairway.face.steps import Ask, Steps
@@ -58,7 +58,9 @@ class SteerVerbs:
         if strategy is not None:
             changes["strategy"] = checks.strategy(strategy)
         changed(QueueConfig(), changes)
-        return msgspec.convert((yield Ask(Configure(changes))), QueueConfig)
+        # Who changes nothing only looks, and needs no more right than that.
+        command = Configure(changes) if changes else ShowConfig()
+        return msgspec.convert((yield Ask(command)), QueueConfig)
 
 
 def _flag(on: bool, tenant: object, submission: object) -> Pause:

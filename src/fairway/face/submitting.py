@@ -14,7 +14,7 @@ from fairway.errors import BadArgument, FairwayError, NotFound
 from fairway.face import checks
 from fairway.face.messages import Message, Messages
 from fairway.face.objects import Objects, Upload
-from fairway.face.offers import Moment, accepted, calls, offer, offers, submit_item
+from fairway.face.offers import Moment, accepted, all_accepted, calls, offer, offers, submit_item
 from fairway.face.offers import Objects as Segments
 from fairway.face.steps import Ask, Do, Steps
 from fairway.model.submission import Metadata, Offer, Policy, Submission
@@ -125,6 +125,9 @@ class SubmitVerbs:
         for part in calls(found):
             try:
                 reply: Accepted = yield Ask(Submit(part))
+                if True not in reply.known and 0 not in [given.described.total for given in part]:
+                    done += all_accepted(reply.ids, part)
+                    continue
                 for id, known, given in zip(reply.ids, reply.known, part, strict=True):
                     plain = not known and given.described.total
                     done.append(accepted(id, given) if plain else (yield from _shown(id, given)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fairway.face.keeping import KeptPages
 from fairway.face.leasing import Fetch
 from fairway.face.objects import Objects
 from fairway.face.steering import SteerVerbs
@@ -27,3 +28,4 @@ class Verbs(SubmitVerbs, WorkVerbs, WatchVerbs, SteerVerbs):
         self._fetch = fetch  # how a lease reads its own payload; None where that would block an event loop
         self._worker = worker  # which thread or task asks
         self._epochs: dict[str, int] = {}
+        self._kept = KeptPages()

@@ -21,6 +21,8 @@ from fairway.engine.commands import (
     Tenants,
     TenantView,
     Wait,
+    Win,
+    Winners,
 )
 from fairway.errors import BadArgument, WaitTimeout
 from fairway.face import checks
@@ -69,6 +71,15 @@ class WatchVerbs:
         """The registered results of a submission, in index order; chunks without one are left out."""
         return results_in_order(checks.submission_id(submission), self._fetch)
 
+    def winners(
+        self, submission: int | Submission, start: int = 0, count: int = limits.CHUNKS_MAX
+    ) -> Listing[Win]:
+        """Which attempts completed the chunks [start, start + count) of a submission, in index order."""
+        first = checks.whole("start", start, 0, limits.CHUNKS_MAX)
+        return _winners(
+            checks.submission_id(submission), first, checks.whole("count", count, 0, limits.CHUNKS_MAX)
+        )
+
     def read(self, result: Result) -> Steps[bytes]:
         """The bytes of a result, read from its object if it is one."""
         if not isinstance(result, Result):
@@ -109,7 +120,7 @@ class WatchVerbs:
             from fairway.face.arrow import batch_of, table_of
         except ImportError:
             raise BadArgument(
-                "events_arrow needs pyarrow; install it with `pip install fairway[arrow]`"
+                "events_arrow needs pyarrow; install it with `pip install 'fairway[arrow]'`"
             ) from None
         batches = []
         for step in (listing := _events(number)):
@@ -154,6 +165,15 @@ def _merged(active: ListActive | None, ended: ListEnded | None) -> Listing[Submi
         if sure == inf:
             return
         after = int(sure)
+
+
+def _winners(id: int, start: int, count: int) -> Listing[Win]:
+    shown: Submission = yield Ask(Show(id))
+    end = min(start + count, shown.total)
+    while start < end:
+        some = min(limits.PAGE_CHUNKS, end - start)
+        yield Items((yield Ask(Winners(id, start, some))))
+        start += some
 
 
 def _dead() -> Listing[DeadChunk]:

@@ -25,6 +25,8 @@ from fairway.engine.commands import (
 )
 from fairway.errors import BadArgument, ConsumerFenced
 from fairway.face import checks
+from fairway.face.batches import Batch, Completion, Failure, batch_of, finish_command
+from fairway.face.keeping import KeptPages
 from fairway.face.leasing import Fetch, leases_of
 from fairway.face.objects import Objects
 from fairway.face.receipts import Held, held, only, parts_of, spread
@@ -44,6 +46,7 @@ class WorkVerbs:
     _fetch: Fetch | None
     _writer: Callable[[], int]
     _epochs: dict[str, int]
+    _kept: KeptPages
 
     def reserve(
         self,
@@ -54,11 +57,13 @@ class WorkVerbs:
         wait_seconds: float = 0.0,
         consumer: str | None = None,
         seq: int | None = None,
+        halve: bool = True,
     ) -> Steps[list[Lease]]:
         """Reserve up to `max` chunks, chosen by a strategy (the queue's own by default).
 
         With nothing to hand out it waits up to `wait_seconds` and then gives an empty list.
         With consumer and seq the reservation has a name: asked again, the same chunks come back until `trim`.
+        Asked again by a new process with nothing completed, half of them go back first, unless `halve=False`.
         """
         command = Reserve(
             checks.whole("max", max, 1, limits.RESERVE_CHUNKS_MAX),
@@ -70,6 +75,7 @@ class WorkVerbs:
             if wait_seconds
             else 0.0,
             worker=self._worker(),
+            halve=checks.flag("halve", halve),
         )
         if consumer is None and seq is None:
             reserved: Reserved = yield Ask(command)
@@ -78,7 +84,7 @@ class WorkVerbs:
         else:
             named = msgspec.structs.replace(command, consumer=checks.consumer(consumer), seq=checks.seq(seq))
             reserved = yield from self._named(named)
-        return (yield from leases_of(reserved, self._fetch)) if reserved.spans else []
+        return (yield from leases_of(reserved, self._fetch, self._kept)) if reserved.spans else []
 
     def _named(self, command: Reserve) -> Steps[Reserved]:
         name = command.consumer
@@ -97,6 +103,40 @@ class WorkVerbs:
                 epoch if epoch > self._epochs.get(consumer, 0) else self._epochs[consumer]
             )
         return self._epochs[consumer]
+
+    def join(self, consumer: str, run: str = "") -> Steps[int]:
+        """Take a consumer name over; whoever had it is refused from now on. Gives the new epoch.
+
+        `run` is a text that other processes of the same run can show to `finish` instead of the epoch.
+        """
+        name = checks.consumer(consumer)
+        text = checks.text("run", run, limits.CONSUMER_NAME_BYTES_MAX)
+        epoch: int = yield Ask(Join(name, text))
+        self._epochs[name] = max(epoch, self._epochs.get(name, 0))
+        return epoch
+
+    def finish(
+        self,
+        consumer: str,
+        *,
+        epoch: int = 0,
+        run: str = "",
+        completed: Sequence[Completion] = (),
+        failed: Sequence[Failure] = (),
+        first: bytes | None = None,
+        others: bytes | None = None,
+        whole: bool = False,
+    ) -> Steps[Batch]:
+        """Settle what a consumer was handed, in one step: completions, failures, and all the rest as done.
+
+        It is fenced by the epoch that `join` gave, or by the run it was given. `first` is an inline result
+        for the first chunk of the rest, `others` one for each of the others. `whole` refuses the batch if one of
+        its chunks ended or was lost meanwhile, for a result that was made of them all.
+        """
+        command = finish_command(
+            checks.consumer(consumer), epoch, run, completed, failed, first, others, whole
+        )
+        return batch_of((yield Ask(command)))
 
     def trim(self, consumer: str, seq: int, *, complete: bool = False) -> Steps[None]:
         """Forget the named reservations of a consumer up to seq; `complete` completes what is left."""

@@ -17,7 +17,7 @@ from fairway.engine.closing import Closing
 from fairway.engine.commands import Call, Goodbye, Register, Reserve, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import BadArgument, ClientUnknown, Closed, FairwayError, OurError, TooLarge
-from fairway.face.reads import Read
+from fairway.face.reads import Read, Where
 from fairway.limits import FRAME_BYTES_MAX
 from fairway.runtime import wire
 from fairway.runtime.hearing import Hearing
@@ -25,7 +25,6 @@ from fairway.runtime.lanes import Lanes
 from fairway.runtime.numbering import Numbering
 from fairway.runtime.numbers import Numbers
 from fairway.runtime.outbox import Outbox
-from fairway.runtime.payloads import Where
 from fairway.runtime.pending import Pending, copy_of, giving_back, seconds_of, to_give_back
 from fairway.runtime.transport.port import Connection, PeerGone, PeerSilent
 from fairway.store.port import Store

@@ -12,7 +12,7 @@ from fairway.engine.closing import Closing
 from fairway.engine.commands import Reserve, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed, FairwayError, GroupUnknown, StoreFailed
-from fairway.runtime.payloads import Where
+from fairway.face.reads import Where
 from fairway.runtime.pending import Pending, copy_of, giving_back, to_give_back
 from fairway.store.port import Store
 
@@ -74,6 +74,11 @@ class Between:
         return {}, wanted
 
     # -- for the member
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits. Called under the lock."""
+        return not self._waiting
 
     def take(self) -> list[Pending]:
         """What waits, for the next host. Called under the lock."""

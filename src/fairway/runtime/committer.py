@@ -17,8 +17,8 @@ from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown, StoreFail
 from fairway.limits import OWNER_CONFIRMED_SECONDS, SILENT_SECONDS
 from fairway.model.stored import Group
 from fairway.runtime.bell import Bell
+from fairway.runtime.collecting import let_go
 from fairway.runtime.host import Host
-from fairway.runtime.loading import let_go
 from fairway.runtime.pending import ours
 from fairway.store.port import Store
 
@@ -79,6 +79,7 @@ class Committer:
                 closing = host.next_group()
             if not host.storing and host.closed and not host.later:
                 host.fail_all(Closed())
+                host.ended = True
                 return False
             if closing is None and orphan is None and not host.later:
                 host.sleeping_until = math.inf if engine is None else engine.next_due
@@ -113,7 +114,7 @@ class Committer:
             if host.usable() is None:
                 return
             later, host.later = host.later, []
-        for pending in later:
+        for place, pending in enumerate(later):
             try:
                 with host.lock:
                     wanted = None if host.dropped(pending) else host.take(pending)
@@ -122,6 +123,10 @@ class Committer:
             except FairwayError as error:
                 with host.lock:
                     pending.leave(None, error)
+            except BaseException:  # this thread ends: those who wait are told so
+                with host.lock:
+                    host.later = later[place:] + host.later
+                raise
 
     # -- storing
 
@@ -141,7 +146,7 @@ class Committer:
             with host.lock:
                 host.abandon_engine(error)
         except Exception as error:
-            host.stop(ours(error))
+            host.stop(ours(error), known=True)  # what became of the group, or the error says that it is not
         else:
             with host.lock:
                 host.confirmed = started

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fairway.errors import QueueHeld, StoreFailed
 from fairway.runtime import wire
 from fairway.runtime.door import Door, Record
-from fairway.runtime.transport import unix
+from fairway.runtime.transport import choosing, rings
 from fairway.runtime.transport.port import Connection, Listener
 
 _CONNECT_SECONDS = 3.0  # the backlog of a stopped host may be full
@@ -29,7 +29,8 @@ class Claim:
 class Entrance:
     """The door of one file and queue, and the sockets beside it."""
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: str, name: str, transport: str = "socket") -> None:
+        self._transport = transport
         self._folder, file = os.path.split(path)
         self._prefix = f"{file}-{name}"
         self.door = Door(f"{path}-{name}.lock")
@@ -73,7 +74,8 @@ class Entrance:
 
     def connect(self, host: Record) -> Connection:
         """A connection to a host. Raises PeerGone."""
-        return unix.connect(os.path.join(self._folder, os.path.basename(host.socket)), _CONNECT_SECONDS)
+        path = os.path.join(self._folder, os.path.basename(host.socket))
+        return choosing.connect(self._transport, path, _CONNECT_SECONDS)
 
     def _remove(self, last: Record) -> None:
         """The socket that a dead host left."""
@@ -85,7 +87,7 @@ class Entrance:
 
 def _listen(path: str) -> Listener:
     try:
-        return unix.listen(path)
+        return rings.listen(path)  # which takes both
     except OSError as error:
         raise StoreFailed(
             f"no socket can be made at {path} ({error.strerror}); use a local file system"

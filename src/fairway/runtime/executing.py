@@ -40,6 +40,10 @@ _READS = frozenset(READS)
 RESENT = (Fenced, Closed, GroupUnknown)
 
 
+def _nobody_reads() -> None:
+    """A host without a reader: nothing is larger than its window."""
+
+
 class Shelter(Protocol):
     """Who takes in the calls of a host that was replaced."""
 
@@ -86,6 +90,7 @@ class Executing:
         self.life = 0  # rises with every engine
         self.whole = True  # False while a command is executed; found False, that command was interrupted
         self.closed = False  # no more calls from ports
+        self.ended = False  # closed, and the store thread has gone: nothing more is carried out
         self.stopped: FairwayError | None = None  # why nothing works any more
         self.storing = False  # a group is closed and not yet stored
         self.handed: Closing | None = None  # a group that a caller closed, for the store thread
@@ -97,6 +102,7 @@ class Executing:
         self.riding: list[Pending] = []  # reads behind what is being stored
         self.numbers = numbers or Numbers()
         self.payloads = Payloads()
+        self.want_reads: Callable[[], None] = _nobody_reads  # wakes the reader; called under the lock
         self.sleeping_until = 0.0
         self.last_id = 0  # the highest submission id in any group that was closed
 
@@ -106,6 +112,10 @@ class Executing:
         """Execute a call, or keep it for when there is an engine; see `send` for what is returned."""
         if self.stopped is not None:
             self._refuse(pending)
+            return None
+        if self.ended:  # it was looking something up meanwhile
+            if not pending.remote:
+                pending.leave(None, Closed())
             return None
         if self.usable() is None:
             self.later.append(pending)
@@ -151,6 +161,8 @@ class Executing:
         draft.on_leave = self._left
         pending.draft = draft
         self.open[draft] = pending
+        if engine.wants_reads():
+            self.want_reads()
         if not draft.answered:
             pending.arm()
             self._wake_in_time()
@@ -204,7 +216,7 @@ class Executing:
 
     def _was_never_stored(self, pending: Pending, call: Call) -> bool:
         """Whether a call of an unknown client may get a new number: nothing was ever carried out under this one."""
-        if not call.number or pending.remote:
+        if not call.number or pending.remote or pending.fixed:
             return False
         if call.client == self.numbers.client:
             self.numbers.__init__()
@@ -228,9 +240,20 @@ class Executing:
             self.engine.tick(now)
         return self.close_group()
 
+    def ring_if_answered(self) -> None:
+        """What the reader brought may have answered somebody."""
+        engine = self.engine
+        if engine is not None and (engine.state.filling.drafts or engine.state.aside.slice is not None):
+            if not self.storing:
+                self.ring()
+        elif engine is not None and engine.next_due < self.sleeping_until:
+            self.ring()
+
     def close_group(self) -> Closing | None:
         """Close the filling group; one with nothing to store is answered at once."""
         assert self.engine is not None
+        if self.engine.wants_reads():
+            self.want_reads()
         closing = self.engine.close_group(self.clock.now())
         self.riding += self.behind
         self.behind = []
@@ -256,6 +279,8 @@ class Executing:
             self.whole = False
             engine.stored(closing)
             self.whole = True
+            if engine.wants_reads():
+                self.want_reads()
         else:
             for draft in closing.drafts:
                 draft.leave()

@@ -14,8 +14,8 @@ from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown
+from fairway.face.reads import Where
 from fairway.runtime.executing import RESENT, Executing
-from fairway.runtime.payloads import Where
 from fairway.runtime.pending import Pending, copy_of, giving_back
 
 _LIVES_MAX = 3  # engines that fail under one waiting call before it is told so
@@ -43,6 +43,8 @@ class Host(Executing):
         while True:
             try:
                 found = wanted.read(self.store)
+                if found.lodges:
+                    self.confirm()
             except BaseException:
                 with self.lock:
                     self._give_up_lookups(pending, wanted)
@@ -52,6 +54,18 @@ class Host(Executing):
             if not isinstance(todo, Lookups):
                 return todo
             wanted = todo
+
+    def confirm(self) -> None:
+        """After a read for the engine: if another has taken over, what was read may be the other's, so this one stops.
+
+        An engine that takes in what a later owner stored believes what cannot be. Blocks on the store.
+        """
+        range_id = self.range_id
+        if not self.store.owns(range_id):
+            with self.lock:
+                replaced = self.engine is not None and self.range_id == range_id
+            if replaced:  # else this host itself has taken over anew
+                self.stop(Fenced())
 
     def give_up(self, pending: Pending) -> None:
         """The caller is gone: a wait vanishes, leases that reached nobody go back, its group is seen to."""
@@ -176,12 +190,18 @@ class Host(Executing):
         self.open.clear()
         self.later, self.behind, self.riding = [], [], []
 
-    def stop(self, error: FairwayError) -> None:
-        """Nothing works any more; everybody, now and later, gets this error, or goes elsewhere if it was replaced."""
+    def stop(self, error: FairwayError, known: bool = False) -> None:
+        """Nothing works any more; everybody, now and later, gets this error, or goes elsewhere if it was replaced.
+
+        `known`: what became of the group under way is known. Otherwise another thread may find out that the queue was
+        taken over while a group is under way, which may be stored.
+        """
         with self.lock:
             self.ring()  # first: interrupted here, the store thread finds out for itself
             self.forget_unstored()
-            self.unsure = self.unsure or isinstance(error.__cause__, GroupUnknown)
+            # Not before the engine is gone: who came in between would be told what is not stored.
+            self.storing = self.storing and not known
+            self.unsure = self.unsure or self.storing or isinstance(error.__cause__, GroupUnknown)
             self.stopped = self.stopped or error
             self.engine = None
             if self.shelter is None or type(self.stopped) is not Fenced:

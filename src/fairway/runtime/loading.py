@@ -5,33 +5,55 @@ Guards: what is read is read after taking over, so nobody else can have changed 
 
 from __future__ import annotations
 
-import gc
 import secrets
 
 from fairway.engine.engine import Engine
+from fairway.engine.lookups import Source
 from fairway.engine.state import Start
+from fairway.errors import FairwayError, StoreCorrupt
+from fairway.limits import WINDOW_ROWS
+from fairway.model.stored import Meta
 from fairway.runtime.clock import Clock
+from fairway.runtime.collecting import Pause
 from fairway.store.port import Store
 
-_RUNS_FROZEN_MIN = 10_000  # from here on the collector's walks over the engine can be felt
+
+def load_sound(source: Source, meta: Meta, start: Start) -> Engine:
+    """An engine from what is stored; bytes that make no sense are damage, whatever error they lead to."""
+    try:
+        return Engine.load(source, meta, start)
+    except FairwayError:
+        raise
+    except Exception as error:
+        raise StoreCorrupt(
+            f"The file is damaged: what is stored cannot be read ({error!r}); nothing was changed. Restore a backup."
+        ) from error
 
 
-def load(name: str, store: Store, clock: Clock, forget_leases: bool = False, above_id: int = 0) -> Engine:
+def load(
+    name: str,
+    store: Store,
+    clock: Clock,
+    forget_leases: bool = False,
+    above_id: int = 0,
+    window_rows: int = WINDOW_ROWS,
+) -> Engine:
     """An engine that owns the queue."""
     meta = store.take_over()
-    start = Start(name, secrets.randbits(32), secrets.randbits(64), clock.now(), forget_leases, above_id)
-    collecting = gc.isenabled()
-    gc.disable()  # nothing that a load makes is garbage, and the collector would walk over all of it many times
+    start = Start(
+        name,
+        secrets.randbits(32),
+        secrets.randbits(64),
+        clock.now(),
+        forget_leases,
+        above_id,
+        window_rows,
+    )
+    pause = Pause()
+    pause.begin()  # the collector would walk over all of it many times
     try:
-        engine = Engine.load(store, meta, start)
+        engine = load_sound(store, meta, start)
+        pause.end(engine)
     finally:
-        if collecting:
-            gc.enable()
-    if len(engine.state.runs) >= _RUNS_FROZEN_MIN:
-        gc.freeze()
+        pause.end()
     return engine
-
-
-def let_go() -> None:
-    """An engine is no longer used: what was frozen with it can be collected again."""
-    gc.unfreeze()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from fairway.engine.commands import Command, Reserved
+from fairway.engine.commands import Call, Command, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed
 from fairway.face.reads import Read, ReadPages
@@ -35,12 +35,15 @@ class LoopPort:
         self._left: deque[Pending] = deque()
         self._called = False
 
-    async def ask(self, command: Command | Read) -> Any:
+    async def ask(self, command: Command | Read, call: Call | None = None) -> Any:
+        """The answer to a command; `call` is the same with a number that the caller keeps and repeats himself."""
         if self._closed:
             raise Closed
         if type(command) is ReadPages:
             return await self._pages(command)
         pending = Pending(command, self._notify, self._loop.create_future())
+        if call is not None:
+            pending.call, pending.fixed = call, True
         way = self._member.way
         try:
             wanted = way.send(pending)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from fairway.errors import Closed, FairwayError, Fenced, HostStuck, NoHost, QueueHeld
-from fairway.limits import HOST_WAIT_SECONDS, SILENT_SECONDS, STUCK_SECONDS
+from fairway.limits import HOST_WAIT_SECONDS, SILENT_SECONDS, STUCK_SECONDS, WINDOW_ROWS
 from fairway.runtime.attached import Attached
 from fairway.runtime.between import Between
 from fairway.runtime.door import Record
@@ -44,9 +44,18 @@ class _Link:
 class Member:
     """One file and queue in this process. `way` is where calls go; what moves it runs in a thread of its own."""
 
-    def __init__(self, path: str, name: str, forget_leases: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        forget_leases: bool = False,
+        window_rows: int = WINDOW_ROWS,
+        transport: str = "socket",
+    ) -> None:
         self.path = path
+        self._window_rows = window_rows
         self.name = name
+        self.transport = transport
         self.hosters = 0  # open handles that may host
         self.stopped: FairwayError | None = None  # it is broken; open it again
         self._forget_leases = forget_leases
@@ -75,7 +84,7 @@ class Member:
             raise _forked_at_work()
         self._open_store()  # first: beside a file that is none of ours nothing is made
         try:
-            self._entrance = Entrance(self.path, self.name)
+            self._entrance = Entrance(self.path, self.name, self.transport)
             self._find(0.0)
         except BaseException:
             self.close()
@@ -186,7 +195,15 @@ class Member:
         while True:
             if self._between.closed:
                 raise Closed
-            found = self._entrance.enter(self.hosters > 0, self._silent)
+            try:
+                # Who may not host does not pass a silent host over: if nobody replaces it, it is the host again when
+                # it goes on.
+                found = self._entrance.enter(self.hosters > 0, self._silent if self.hosters else 0)
+            except QueueHeld:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(_POLL_SECONDS)  # many want in at once, on a machine that has too much to do
+                continue
             if isinstance(found, Claim):
                 return self._host(found)
             if found is None:
@@ -252,7 +269,7 @@ class Member:
     def _host(self, claim: Claim) -> None:
         try:
             seat = Seat(self._numbers, self._lanes, self, claim.listener, claim.generation)
-            running = Running(self.name, self.store, self._forget_leases, seat)
+            running = Running(self.name, self.store, self._forget_leases, seat, self._window_rows)
         except BaseException:
             claim.listener.close()
             self._entrance.door.free(claim.generation)

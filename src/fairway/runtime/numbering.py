@@ -94,6 +94,8 @@ class Numbering:
 
     def begun_anew(self, pending: Pending, call: Call) -> bool:
         """Its client is unknown; if it was sent only here nothing is stored of it, and another client may send it."""
+        if pending.fixed:
+            return False
         if call.client == self._numbers.client:
             self._numbers.__init__()
         self._lanes.forget(call.client)

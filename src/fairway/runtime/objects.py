@@ -37,7 +37,7 @@ class Upload:
 
     @property
     def made(self) -> list[str]:
-        return [f"{self._prefix}/{index}" for index in self._made]
+        return [f"{self._prefix}/{index}" for index in sorted(self._made)]
 
     def add(self, index: int, created: bool) -> None:
         if created:
@@ -114,6 +114,15 @@ def under(prefix: str) -> Iterator[list[str]]:
     pages = iter(_translated(lambda: store.list(prefix=path), prefix))
     while some := _translated(lambda: next(pages, None), prefix):
         yield [str(meta["path"])[len(path) + 1 :] for meta in some]
+
+
+def ages(prefix: str) -> Iterator[tuple[str, float]]:
+    """The names of all objects under a prefix, relative to it, with the time each was written."""
+    store, path = _locate(prefix)
+    pages = iter(_translated(lambda: store.list(prefix=path), prefix))
+    while some := _translated(lambda: next(pages, None), prefix):
+        for meta in some:
+            yield str(meta["path"])[len(path) + 1 :], meta["last_modified"].timestamp()
 
 
 def _locate(name: str) -> tuple[ObjectStore, str]:

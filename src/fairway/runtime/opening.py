@@ -1,4 +1,4 @@
-"""Opening a queue by its URL.
+"""Opening a fair queue by its URL, in this process or beside the one that hosts it.
 
 Guards: a queue that cannot be opened leaves nothing behind: no thread, no lock, no connection.
 """
@@ -16,60 +16,62 @@ from fairway.errors import BadArgument, NotFound
 from fairway.face import checks
 from fairway.face.queue import Queue
 from fairway.face.verbs import Verbs
+from fairway.runtime.asked import Asked
 from fairway.runtime.blocking import ThreadPort
 from fairway.runtime.member import Member
 from fairway.runtime.objects import ObstoreObjects, read
+from fairway.runtime.registry import Member as Sharing
 from fairway.runtime.registry import registry
 from fairway.runtime.running import Running
+from fairway.runtime.transport.choosing import transport_of
 from fairway.store.port import Store
+
+Place = str | os.PathLike[str]
 
 # Writers of result objects: no two processes and no two calls of one have the same number.
 _writers = count(secrets.randbits(42) << 20)
 
 
-def open(
-    url: str | os.PathLike[str],
-    queue: str = "default",
-    *,
-    create: bool = True,
-    forget_leases: bool = False,
-    host: bool = True,
-) -> Queue:
-    """Open a queue: a path or file: URL for a SQLite file, ":memory:" for a queue that lives in this process.
-
-    Many processes may open one file: one hosts the queue, the others work through it, and when it goes away another
-    takes its place. `host=False` never hosts: it raises NoHost if no other process does. `create=False` refuses a
-    file that does not exist. `forget_leases=True` gives back every chunk that was leased when the queue was last
-    open. Opening the same file and queue again in this process shares it.
-    """
-    member, let_go = enter(url, queue, create=create, forget_leases=forget_leases, host=host)
-    again = (reopen, (member.path, member.name, host)) if isinstance(member, Member) else None
+def open_queue(url: Place, queue: str, asked: Asked) -> Queue:
+    """A queue for threads."""
+    member, let_go = enter(url, queue, asked)
+    again = None
+    if isinstance(member, Member):
+        again = (reopen, (member.path, member.name, asked.host, member.transport))
     return Queue(
         member.name, Verbs(ObstoreObjects(), writer, read, get_ident), ThreadPort(member, let_go), again
     )
 
 
-def reopen(path: str, queue: str, host: bool) -> Queue:
+def reopen(path: str, queue: str, host: bool, transport: str) -> Queue:
     """A queue that was sent to another process."""
-    return open(path, queue, create=False, host=host)
+    return open_queue(path, queue, Asked(create=False, host=host, transport=transport))  # pyright: ignore[reportArgumentType]
 
 
-def enter(
-    url: str | os.PathLike[str], queue: str, *, create: bool, forget_leases: bool, host: bool
-) -> tuple[Member | Running, Callable[[], None]]:
+def enter(url: Place, queue: str, asked: Asked) -> tuple[Sharing | Running, Callable[[], None]]:
     """What ports stand on, and the function that ends its use."""
     name = checks.queue_name(queue)
-    checks.flag("create", create)
-    checks.flag("forget_leases", forget_leases)
-    checks.flag("host", host)
-    path = _path(url)
+    if on_cassandra(url):
+        if not asked.host:
+            raise BadArgument(
+                "host: on Cassandra there is no host to attach to; leave host=False out", argument="host"
+            )
+        why = "a queue on Cassandra does not have it"
+        asked.only(why, "create", "forget_leases", "window_rows", "standby", "options")
+        from fairway.runtime.clusters import enter_cluster
+
+        return enter_cluster(os.fspath(url), name, asked)
+    if asked.standby or asked.options:
+        raise BadArgument("standby, options: these are for cassandra:// only", argument="standby")
+    path = path_of(url)
     if path is None:
-        if not host:
+        if not asked.host:
             raise BadArgument("host: a queue in memory is always hosted here", argument="host")
-        running = Running(name, _memory_store(name))
+        running = Running(name, _memory_store(name), window_rows=asked.window_rows)
         return running, running.close
+    transport = transport_of(asked.transport)
     full = os.path.realpath(path)
-    return registry.enter((full, name), host, lambda: _member(full, name, create, forget_leases))
+    return registry.enter((full, name), asked.host, lambda: _member(full, name, asked, transport))
 
 
 def writer() -> int:
@@ -77,7 +79,11 @@ def writer() -> int:
     return next(_writers)
 
 
-def _path(url: object) -> str | None:
+def on_cassandra(url: object) -> bool:
+    return isinstance(url, str) and url.startswith("cassandra://")
+
+
+def path_of(url: object) -> str | None:
     """The path in a URL; None for memory."""
     if not isinstance(url, str | os.PathLike):
         checks.refuse("url", 'a path, a URL or ":memory:"', url)
@@ -87,21 +93,19 @@ def _path(url: object) -> str | None:
     if text == ":memory:":
         return None
     parts = urlsplit(text)
-    if parts.scheme in ("http", "https", "cassandra"):
-        raise BadArgument(f"url: {parts.scheme}:// comes later; give the path of a file", argument="url")
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
             checks.refuse("url", "file: with a path and nothing else", url)
         return unquote(parts.path)
     if "://" in text:
-        checks.refuse("url", 'a path, a file: URL or ":memory:"', url)
+        checks.refuse("url", 'a path, a file:, http:, https: or cassandra: URL, or ":memory:"', url)
     return text
 
 
-def _member(path: str, name: str, create: bool, forget_leases: bool) -> Member:
-    if not create and not os.path.exists(path):
+def _member(path: str, name: str, asked: Asked, transport: str) -> Member:
+    if not asked.create and not os.path.exists(path):
         raise NotFound(f"there is no file {path}; leave create=False out to make it")
-    return Member(path, name, forget_leases)
+    return Member(path, name, asked.forget_leases, asked.window_rows, transport)
 
 
 def _memory_store(name: str) -> Store:

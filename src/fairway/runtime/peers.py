@@ -5,6 +5,8 @@ Guards: leases that left for a process and are not known to have arrived are nev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fairway.engine.commands import Call, Reserve, Reserved
 from fairway.runtime.host import Host
 from fairway.runtime.pending import Pending
@@ -43,11 +45,12 @@ class Peer:
             if request_of(pending.call) == request:
                 del self.open[tag]
 
-    def give_up_waits(self, host: Host) -> None:
-        """Whoever asks again waits again."""
+    def give_up_waits(self, host: Host) -> Iterator[None]:
+        """Whoever asks again waits again. There may be ten thousands of them: it is done step by step."""
         for tag, pending in list(self.open.items()):
             if host.give_up_wait(pending):
                 del self.open[tag]
+            yield
 
     def bury(self, host: Host) -> None:
         """It will not come back: its calls are given up, and leases that did not arrive go back uncounted."""

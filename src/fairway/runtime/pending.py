@@ -28,6 +28,7 @@ class Pending:
         "command",
         "draft",
         "error",
+        "fixed",
         "left",
         "life",
         "lives",
@@ -46,6 +47,7 @@ class Pending:
         self.box = box  # what `notify` needs: a lock, a future
         self.call = call  # with its number, if it was given one
         self.remote = call is not None  # another process numbers it, and sends it again if it hears nothing
+        self.fixed = False  # its number is the caller's own, who repeats it: it is never given another
         self.draft: Draft | None = None
         self.life = 0  # of the engine that it was looked up for
         self.lives = 1  # how many engines it was sent to

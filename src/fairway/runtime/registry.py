@@ -10,13 +10,32 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
+from typing import Any, Protocol
 
-from fairway.runtime.member import Member
+from fairway.errors import FairwayError
 from fairway.runtime.running import close_all
+from fairway.store.port import Store
 
 _END_SECONDS = 10.0  # a thread that still opens a queue does not keep its process from ending
 
 Key = tuple[str, str]
+
+
+class Member(Protocol):
+    """This process's part in a queue, whatever the queue is stored in."""
+
+    name: str
+    hosters: int  # open handles that may host
+    stopped: FairwayError | None  # it is broken; open it again
+
+    @property
+    def way(self) -> Any: ...
+    @property
+    def store(self) -> Store: ...
+    def start(self) -> None: ...
+    def close(self) -> None: ...
+    def before_fork(self) -> Callable[[], None] | None: ...
+    def forked(self, at_rest: bool) -> None: ...
 
 
 class _Entry:

@@ -10,14 +10,17 @@ import weakref
 from dataclasses import dataclass
 
 from fairway.errors import QueueHeld
+from fairway.limits import WINDOW_ROWS
 from fairway.runtime.bell import Bell
 from fairway.runtime.clock import Clock
+from fairway.runtime.collecting import let_go
 from fairway.runtime.committer import Committer
 from fairway.runtime.executing import Shelter
 from fairway.runtime.host import Host
 from fairway.runtime.lanes import Lanes
-from fairway.runtime.loading import let_go, load
+from fairway.runtime.loading import load
 from fairway.runtime.numbers import Numbers
+from fairway.runtime.reader import Reader
 from fairway.runtime.serving import Serving
 from fairway.runtime.sweeper import Sweeper
 from fairway.runtime.transport.port import Listener
@@ -28,20 +31,25 @@ _alone: weakref.WeakSet[Running] = weakref.WeakSet()
 
 @dataclass(frozen=True)
 class Seat:
-    """What a host of a file needs of the member it belongs to."""
+    """What a host needs of the member it belongs to. Without a listener it serves this process only."""
 
     numbers: Numbers
     lanes: Lanes
     shelter: Shelter
-    listener: Listener
-    generation: int
+    listener: Listener | None = None
+    generation: int = 0
 
 
 class Running:
     """One queue, hosted in this process. Without a seat no other process can reach it, and the store is its own."""
 
     def __init__(
-        self, name: str, store: Store, forget_leases: bool = False, seat: Seat | None = None
+        self,
+        name: str,
+        store: Store,
+        forget_leases: bool = False,
+        seat: Seat | None = None,
+        window_rows: int = WINDOW_ROWS,
     ) -> None:
         clock, bell = Clock(), Bell()
         self.store = store
@@ -51,15 +59,17 @@ class Running:
         self.serving: Serving | None = None
         if seat is not None:
             self.host.numbers, self.host.lanes, self.host.shelter = seat.numbers, seat.lanes, seat.shelter
-            self.serving = Serving(self.host, seat.listener, seat.generation)
+            if seat.listener is not None:
+                self.serving = Serving(self.host, seat.listener, seat.generation)
         self._sweeper = Sweeper(self.host, store)
+        self._reader = Reader(self.host, store)
         # Only the first load may forget leases: those that a rebuild finds were given out by this process.
         first = [forget_leases]
         self._committer = Committer(
             self.host,
             store,
             bell,
-            lambda: load(name, store, clock, first.pop() if first else False, self.host.last_id),
+            lambda: load(name, store, clock, first.pop() if first else False, self.host.last_id, window_rows),
             self._sweeper.after_commit,
         )
         try:
@@ -86,6 +96,7 @@ class Running:
         self.host.say_goodbye()
         self._sweeper.stop()
         self._committer.join()
+        self._reader.stop()
         if self.host.stopped is not None:
             self.host.evacuate()
         if self._seat is None:
@@ -102,6 +113,7 @@ class Running:
         """After the host has stopped: end its threads. The sweeper ends by itself, it may be removing objects."""
         self._sweeper.stop(wait=False)
         self._committer.join()
+        self._reader.stop()
         self._forget()
 
     def _forget(self) -> None:

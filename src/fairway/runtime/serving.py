@@ -11,7 +11,6 @@ import os
 import selectors
 import threading
 import time
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
@@ -48,7 +47,7 @@ class Serving:
         self._pool = ThreadPoolExecutor(_LOOKING, f"fairway lookups {host.name}")
         self._peers: dict[int, Peer] = {}  # by file descriptor
         self._rejoining: list[Peer] = []  # connections that ended while their process lives
-        self._left: deque[Pending] = deque()  # answers that may be sent
+        self._left: list[Pending] = []  # answers that may be sent
         self._speaking: set[Peer] = set()  # those with frames to send in this turn
         self._rung = True
         self._ending = False
@@ -123,9 +122,14 @@ class Serving:
             else:
                 self._accept()
         self._deliver()
+        self._beat_if_due()
+        self._speak()
+
+    def _beat_if_due(self) -> None:
+        """Also half way through a turn: ten thousand waits that come or end at once take longer than a silence may."""
         if time.monotonic() >= self._beat_at:
             self._beat()
-        self._speak()
+            self._speak()
 
     def _accept(self) -> None:
         try:
@@ -164,6 +168,7 @@ class Serving:
                     if peer.gone:
                         return
                     self._hear(peer, frame)
+                    self._beat_if_due()
         except PeerGone as error:
             self._lose(peer, error)
 
@@ -238,8 +243,11 @@ class Serving:
 
     def _deliver(self) -> None:
         """Everything that left goes into the outboxes."""
-        while self._left:
-            pending = self._left.popleft()
+        if not self._left:
+            return
+        with self._host.lock:  # a group's answers leave under it: whoever takes them then takes them all
+            left, self._left = self._left, []
+        for pending in left:
             peer, tag = pending.box
             if peer.open.get(tag) is not pending:
                 continue  # given up
@@ -254,6 +262,7 @@ class Serving:
                 self._say(peer, frame)
             del peer.open[tag]
             peer.answered(tag, pending)
+            self._beat_if_due()
 
     def _frame(self, tag: int, pending: Pending) -> bytes | None:
         if pending.error is not None:
@@ -311,7 +320,8 @@ class Serving:
             return
         _log.info("process %d is no longer attached: %s", peer.connection.peer_pid, why)
         self._drop(peer)
-        peer.give_up_waits(self._host)
+        for _ in peer.give_up_waits(self._host):
+            self._beat_if_due()
         if (peer.open or peer.unreceived) and not self._ending:
             if peer.connection.peer_alive():
                 peer.rejoin_until = time.monotonic() + REJOIN_SECONDS

@@ -1,6 +1,8 @@
 """The sweeper: a slow thread that removes what is over, and copies the store's log beside the writer.
 
-Guards: objects of a submission are removed before the submission, so a crash in between repeats and forgets nothing.
+Guards: objects of a submission are removed before the submission, so a crash in between repeats and forgets nothing,
+and only once nobody can be handed them again, by a consumer's name or a redrive; a busy log does not put off what is
+over.
 """
 
 from __future__ import annotations
@@ -8,10 +10,13 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
 from fairway.engine.commands import Purge
+from fairway.engine.progress import decode_end
+from fairway.engine.purging import doom
 from fairway.engine.thaw import decode_described
 from fairway.errors import FairwayError, OurError, StateError
 from fairway.limits import SWEEP_ROWS_MAX
@@ -25,7 +30,7 @@ SWEEP_SECONDS: Final = 10.0  # how late what is over may leave
 GIVE_UP_SECONDS: Final = (
     86_400.0  # objects that cannot be removed hold their submission for a day, not for ever
 )
-CHECKPOINT_BYTES: Final = 16 * 1024 * 1024  # a log of this length is copied while the writer goes on
+CHECKPOINT_BYTES: Final = 8 * 1024 * 1024  # whenever the log grew by so much it is copied beside the writer
 _log: Final = logging.getLogger("fairway")
 _NAME: Final = re.compile(r"(\d+)(\.out\.[0-9a-f.]+)?")
 
@@ -38,6 +43,8 @@ class Sweeper:
         self._store = store
         self._poke = threading.Event()
         self._ending = False
+        self._sweep_at = time.monotonic() + SWEEP_SECONDS
+        self._wal_bytes = 0  # when the log was last copied
         self._checkpoint: Callable[[], bool] | None = getattr(store, "checkpoint", None)
         self._thread = threading.Thread(target=self._run, name=f"fairway sweeper {host.name}", daemon=True)
 
@@ -53,7 +60,11 @@ class Sweeper:
 
     def after_commit(self) -> None:
         """Called by the store thread: is the log long enough to be copied?"""
-        if getattr(self._store, "wal_bytes", 0) > CHECKPOINT_BYTES:
+        size: int = getattr(self._store, "wal_bytes", 0)
+        if size < self._wal_bytes:
+            self._wal_bytes = 0  # the log began anew
+        if size - self._wal_bytes > CHECKPOINT_BYTES:
+            self._wal_bytes = size
             self._poke.set()
 
     def _run(self) -> None:
@@ -66,15 +77,17 @@ class Sweeper:
             self._host.stop(ours(error))
 
     def _turn(self) -> None:
-        poked = self._poke.wait(SWEEP_SECONDS)
+        poked = self._poke.wait(max(0.0, self._sweep_at - time.monotonic()))
         self._poke.clear()
         if self._ending:
             return
         try:
-            if not poked:
-                self.sweep()
-            elif self._checkpoint is not None:
+            if poked and self._checkpoint is not None:
                 self._checkpoint()
+            # By the clock, not by silence: under load the log is long all the time.
+            if time.monotonic() >= self._sweep_at:
+                self._sweep_at = time.monotonic() + SWEEP_SECONDS
+                self.sweep()
         except OurError:
             return  # the store or an object store fails just now; what is over can wait
 
@@ -93,7 +106,8 @@ class Sweeper:
             oldest = self._store.events(0, 1)
             if not ids and not keys and not (oldest and oldest[0][1] < events_before):
                 return
-            kept = [id for id in ids if not self._remove_objects(id)]
+            ids = self._doomed(ids)
+            kept = [id for id in ids if not self._remove_objects(id, now - config.retention_seconds)]
             if kept:
                 given_up = self._store.ended_before(
                     now - config.retention_seconds - GIVE_UP_SECONDS, SWEEP_ROWS_MAX
@@ -105,11 +119,20 @@ class Sweeper:
             if kept or (len(ids) < SWEEP_ROWS_MAX and len(keys) < SWEEP_ROWS_MAX):
                 return
 
-    def _remove_objects(self, id: int) -> bool:
+    def _doomed(self, ids: list[int]) -> list[int]:
+        """Those that nobody may ask for again; the others are looked at the next time."""
+        if not ids:
+            return ids
+        self._host.confirm()  # where another has taken over, the other knows who may ask
+        with self._host.lock:
+            engine = self._host.usable()
+            return [] if engine is None else doom(engine.state, ids)
+
+    def _remove_objects(self, id: int, ended_before: float) -> bool:
         """Remove the objects of a submission, if that was asked for; False if they cannot be reached now."""
         run = self._store.run(id)
-        if run is None or run.state == "active":
-            return True
+        if run is None or run.state == "active" or decode_end(run.end).at > ended_before:
+            return True  # it lived again since it was listed: what is asked to purge it sees that
         described = decode_described(run.body)
         try:
             for prefix, count in described.segments if described.delete_objects else ():

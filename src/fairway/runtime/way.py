@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from fairway.engine.closing import Closing
 from fairway.engine.commands import Reserved
 from fairway.engine.lookups import Lookups
-from fairway.runtime.payloads import Where
+from fairway.face.reads import Where
 from fairway.runtime.pending import Pending
 from fairway.store.port import Store
 

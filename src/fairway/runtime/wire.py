@@ -9,44 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from fairway.engine.commands import (
-    Accepted,
-    Call,
-    Cancel,
-    Command,
-    Complete,
-    Configure,
-    Consumers,
-    ConsumerView,
-    Explain,
-    Fail,
-    Goodbye,
-    Join,
-    ListActive,
-    ListDead,
-    Pause,
-    Purge,
-    QueueStats,
-    Redrive,
-    Register,
-    Release,
-    Renew,
-    Reserve,
-    Reserved,
-    Settled,
-    SetWeight,
-    Show,
-    Stats,
-    Submit,
-    Tenants,
-    TenantView,
-    Trim,
-    Wait,
-    Win,
-    Winners,
-)
+from fairway.engine.commands import Call, Command
 from fairway.errors import FairwayError, OurError, all_errors
-from fairway.model.submission import DeadChunk, Submission
+from fairway.face.replies import REPLIES
 
 VERSION: Final = 1  # both ends speak the same one, or they do not speak
 
@@ -135,34 +100,6 @@ class Beat(_Message, frozen=True, tag=21):
 
 ToHost = Hello | Ask | Barrier | GiveUp | Got
 ToAttached = Welcome | Refused | Answer | Failed | Bye | Beat
-
-REPLIES: Final[dict[type[Any], Any]] = {
-    Register: int,
-    Submit: Accepted,
-    Reserve: Reserved,
-    Complete: Settled,
-    Fail: Settled,
-    Renew: Settled,
-    Release: Settled,
-    Cancel: Submission,
-    Redrive: Submission,
-    Pause: None,
-    SetWeight: None,
-    Configure: dict[str, Any],
-    Join: int,
-    Trim: None,
-    Purge: int,
-    Goodbye: None,
-    Show: Submission,
-    Wait: Submission,
-    ListActive: list[Submission],
-    ListDead: list[DeadChunk],
-    Stats: QueueStats,
-    Tenants: list[TenantView],
-    Consumers: list[ConsumerView],
-    Explain: str,
-    Winners: list[Win],
-}
 
 _encode = msgspec.msgpack.Encoder(enc_hook=repr).encode  # an error's details may hold anything
 _encode_exactly = msgspec.msgpack.Encoder().encode

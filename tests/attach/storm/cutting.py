@@ -6,7 +6,6 @@ Guards: what was passed on before the cut is exactly what was asked for; both si
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +48,7 @@ class CutSocket(socket.socket):
         whole = int(len(data) * self.part)
         assert super().send(data[:whole]) == whole
         if storing:
-            time.sleep(SLOW_SECONDS / 2)
+            self.line.wait_while_it_stores()
         self.break_off()
         return len(data)
 
@@ -82,6 +81,7 @@ class Line:
         self.asked: list[bytes] = []
         self.at_cut: Callable[[], object] = lambda: None
         self.between: Callable[[], object] = lambda: None
+        self.wait_while_it_stores: Callable[[], object] = lambda: None  # until the request is being stored
         self._connect = unix.connect
         monkeypatch.setattr(unix, "connect", self.connect)
 

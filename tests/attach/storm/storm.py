@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -28,6 +29,7 @@ KILL_SECONDS = 0.5
 STOP_SECONDS = 4.5  # longer than a host may be silent
 STOP_EVERY_SECONDS = 12.0
 BUSY_SECONDS = 0.1  # a kill waits so long for a call to be in flight
+PATIENCE_SECONDS = 60.0
 
 
 class Living(msgspec.Struct):
@@ -52,7 +54,7 @@ class Stop(msgspec.Struct):
 class Storm:
     """All processes, and what was done to them."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, transport: str = "socket") -> None:
         self.queue = folder / "work.db"
         self.history = folder / "history.jsonl"
         self.errors = folder / "errors.txt"
@@ -73,6 +75,7 @@ class Storm:
             self._forker = subprocess.Popen(
                 [sys.executable, "-m", "tests.attach.storm.worker"],
                 cwd=ROOT,
+                env=os.environ | {"FAIRWAY_TRANSPORT": transport},
                 stdin=pipe,
                 stdout=pipe,
                 stderr=errors,
@@ -83,21 +86,34 @@ class Storm:
         return self.offset + time.monotonic()
 
     def rage(self, seconds: float) -> None:
-        """Kill and stop for so long."""
+        """Kill and stop for so long, and on a machine that is busy with other things until it was a storm."""
         began = time.monotonic()
         stop_at, kill_at = began + min(seconds / 5, 4.0), began + 2 * KILL_SECONDS
-        while (now := time.monotonic()) < began + seconds:
+        while (now := time.monotonic()) < began + seconds or (
+            not self.has_raged(seconds) and now < began + seconds + PATIENCE_SECONDS
+        ):
             if self.stopped is not None and self.now() >= self.stopped.end_t:
                 self._go_on()
-            if self.stopped is None and now >= stop_at:
+            if self.stopped is None and now >= stop_at and self._stop_host(inside=len(self.stops) % 2 == 1):
                 stop_at += STOP_EVERY_SECONDS
-                self._stop_host(inside=len(self.stops) % 2 == 1)
             if now >= kill_at:
                 kill_at += KILL_SECONDS
                 self._kill_one()
             time.sleep(0.02)
         if self.stopped is not None:
             self._go_on()
+
+    def has_raged(self, seconds: float) -> bool:
+        """Whether enough was done to them and by them for a storm of so many seconds."""
+        told = self.watch.told
+        return (
+            self.in_flight >= seconds / KILL_SECONDS / 2.5
+            and self.host_kills >= seconds / 10
+            and bool(self.stops or self.stopped)
+            and bool(
+                told["submits tried again"] and told["second and later attempts"] and told["complete done"]
+            )
+        )
 
     def calm(self, seconds: float) -> None:
         """Nothing is done to anybody: every caller must be answered within so much time. Then all are killed."""
@@ -170,8 +186,11 @@ class Storm:
         )
         return Living(self.lives, slot, self._say([slot, orders]))
 
-    def _stop_host(self, inside: bool) -> None:
-        """Stop who hosts: inside a transaction, as it mostly is under load, or outside, so that it can be replaced."""
+    def _stop_host(self, inside: bool) -> bool:
+        """Stop who hosts: inside a transaction, as it mostly is under load, or outside, so that it can be replaced.
+
+        False: nobody does just now.
+        """
         record = self.host()
         for one in self.living:
             if record is not None and one.pid == record.pid:
@@ -184,6 +203,8 @@ class Storm:
                 self.stopped = Stop(one.life, one.pid, t, t + STOP_SECONDS, record.generation)
                 self.host_lost.append(t)
                 self.lines.note("stopped", life=one.life)
+                return True
+        return False
 
     def _free_to_write(self) -> bool:
         """Whether nobody is inside a transaction for a while; others are done in no time."""
@@ -226,8 +247,15 @@ class Storm:
 def _stop(pid: int) -> None:
     """Stop a process; one of its threads may be on the disk and stops a little later."""
     os.kill(pid, signal.SIGSTOP)
-    threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
-    until = time.monotonic() + 5.0
-    while any(text.rpartition(")")[2].split()[0] != "T" for text in threads) and time.monotonic() < until:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while _runs(pid) and time.monotonic() < until:
         time.sleep(0.001)
-        threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+
+
+def _runs(pid: int) -> bool:
+    """Whether a thread of it does; one that ends meanwhile does not."""
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(OSError):
+            if path.read_text().rpartition(")")[2].split()[0] != "T":
+                return True
+    return False

@@ -89,7 +89,7 @@ def cut_now_and_then(q: fairway.Queue, seed: int) -> None:
 def live(orders: Orders, slot: int, parent: int) -> None:
     """What one process does until it is killed, or nobody is there to kill it."""
     lines = SharedLines(Path(orders.history), orders.offset, orders.life * CALLS_PER_LIFE)
-    lines.note("start", clock=time.time(), life=orders.life)
+    lines.started(life=orders.life)
     q = open_queue(orders.queue, lines, orders.life)
     recorded = Recorded(q, lines, orders.life)
     tasks = (

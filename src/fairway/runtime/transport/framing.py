@@ -22,9 +22,10 @@ def join(frames: Sequence[bytes]) -> bytes:
 class Splitter:
     """Finds frames in what arrives."""
 
-    __slots__ = ("_rest", "_wanted")
+    __slots__ = ("_longest", "_rest", "_wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._longest = frame_bytes_max
         self._rest = bytearray()
         self._wanted = _HEAD  # how long the rest must be before there is anything to look at
 
@@ -53,8 +54,8 @@ class Splitter:
         self._wanted = _HEAD
         while at + _HEAD <= size:
             length = int.from_bytes(data[at : at + _HEAD], "little")
-            if length > FRAME_BYTES_MAX:
-                raise PeerGone(f"a frame of {length} bytes came, and {FRAME_BYTES_MAX} are the most")
+            if length > self._longest:
+                raise PeerGone(f"a frame of {length} bytes came, and {self._longest} are the most")
             end = at + _HEAD + length
             if end > size:
                 self._wanted = end - at

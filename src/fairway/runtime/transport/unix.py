@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -38,10 +38,12 @@ class UnixConnection:
         stream: socket.socket,
         outbox_bytes_max: int | None = None,
         outbox_seconds_max: float | None = None,
+        envelope_bytes: int = 0,
     ) -> None:
         stream.setblocking(False)
         self._socket = stream
-        self._splitter = Splitter()
+        self._envelope = envelope_bytes  # what another transport adds to a frame
+        self._splitter = Splitter(FRAME_BYTES_MAX + envelope_bytes)
         self._left: deque[memoryview] = deque()
         self._left_bytes = 0
         self._bytes_max = OUTBOX_BYTES_MAX if outbox_bytes_max is None else outbox_bytes_max
@@ -58,7 +60,7 @@ class UnixConnection:
 
     def send(self, frames: Sequence[bytes]) -> bool:
         for frame in frames:
-            if len(frame) > FRAME_BYTES_MAX:
+            if len(frame) > FRAME_BYTES_MAX + self._envelope:
                 raise ValueError(f"a frame has at most {FRAME_BYTES_MAX} bytes")
         try:
             data = memoryview(join(frames))
@@ -103,7 +105,7 @@ class UnixConnection:
 
     def receive(self) -> list[bytes]:
         try:
-            data = self._socket.recv(_READ_BYTES)
+            data = self._read()
         except BlockingIOError:
             return []
         except OSError as error:
@@ -113,6 +115,9 @@ class UnixConnection:
                 "the connection ended inside a frame" if self._splitter.inside else "the connection ended"
             )
         return self._splitter.feed(data)
+
+    def _read(self) -> bytes:
+        return self._socket.recv(_READ_BYTES)
 
     def peer_alive(self) -> bool:
         return _alive(self.peer_pid)
@@ -136,8 +141,11 @@ class UnixConnection:
 class UnixListener:
     """A bound socket and its file."""
 
-    def __init__(self, path: str, stream: socket.socket) -> None:
+    def __init__(
+        self, path: str, stream: socket.socket, make: Callable[[socket.socket], UnixConnection]
+    ) -> None:
         stream.setblocking(False)
+        self._make = make
         self._path = path
         self._socket = stream
         self._file = _identity(path)
@@ -151,7 +159,7 @@ class UnixListener:
                 stream, _ = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return None
-            connection = UnixConnection(stream)
+            connection = self._make(stream)
             if connection.peer_uid in (None, os.geteuid(), 0):
                 return connection
             connection.close()
@@ -168,7 +176,7 @@ class UnixListener:
         self._socket.close()
 
 
-def listen(path: str) -> UnixListener:
+def listen(path: str, make: Callable[[socket.socket], UnixConnection] = UnixConnection) -> UnixListener:
     """Bind a path and listen; what a dead host left there is removed."""
     stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -178,20 +186,22 @@ def listen(path: str) -> UnixListener:
             stream.bind(address)
         os.chmod(path, 0o600)  # before anybody can connect
         stream.listen(_BACKLOG)
-        return UnixListener(path, stream)
+        return UnixListener(path, stream, make)
     except BaseException:
         stream.close()
         raise
 
 
-def connect(path: str, timeout: float) -> UnixConnection:
+def connect(
+    path: str, timeout: float, make: Callable[[socket.socket], UnixConnection] = UnixConnection
+) -> UnixConnection:
     """Connect to who listens at a path. Raises PeerGone if nobody does."""
     stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         stream.settimeout(timeout)
         with _address(path) as address:
             stream.connect(address)
-        return UnixConnection(stream)
+        return make(stream)
     except OSError as error:
         stream.close()
         raise PeerGone(f"nobody answers at {path}: {error}") from error

@@ -1,0 +1,1 @@
+"""The verbs of bucket queues, without I/O."""
