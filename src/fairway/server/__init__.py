@@ -1,0 +1,1 @@
+"""The server: REST over HTTP, in one process or in several around one engine."""

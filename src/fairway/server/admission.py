@@ -1,0 +1,82 @@
+"""Admission: how much an HTTP process takes on at a time.
+
+Guards: memory is bounded whatever comes; one caller cannot take all the room; who is turned away is told when to come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fairway import limits
+from fairway.errors import Busy, TooManyCalls
+
+
+class Admission:
+    """Counts of what is under way in one event loop."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.waits = 0
+        self.streams = 0
+        self.body_bytes = 0
+        self._calls_of: Counter[str] = Counter()
+        self._waits_of: Counter[str] = Counter()
+        self.unread_bytes = 0
+        self._unread_of: Counter[str] = Counter()
+
+    def enter(self, caller: str, waits: bool) -> None:
+        """One call more, or TooManyCalls, or Busy."""
+        total, most = (self.waits, limits.WAITS_MAX) if waits else (self.calls, limits.CALLS_MAX)
+        mine = (self._waits_of if waits else self._calls_of)[caller]
+        if total >= most:
+            raise Busy(f"the server has {total} calls under way; repeat this one in a moment")
+        if mine >= (limits.CALLER_WAITS_MAX if waits else limits.CALLER_CALLS_MAX):
+            raise TooManyCalls(f"this caller has {mine} calls under way; repeat this one in a moment")
+        self.check_unread(caller)
+        self._count(caller, waits, 1)
+
+    def leave(self, caller: str, waits: bool) -> None:
+        self._count(caller, waits, -1)
+
+    def _count(self, caller: str, waits: bool, by: int) -> None:
+        counts = self._waits_of if waits else self._calls_of
+        counts[caller] += by
+        if not counts[caller]:
+            del counts[caller]
+        if waits:
+            self.waits += by
+        else:
+            self.calls += by
+
+    def hold(self, size: int) -> None:
+        """So many bytes of bodies more, or Busy; they are let go of by holding less."""
+        if size > 0 and self.body_bytes + size > limits.BODIES_BYTES_MAX:
+            raise Busy("the server holds as many bytes of requests as it can; repeat this one in a moment")
+        self.body_bytes += size
+
+    def check_unread(self, caller: str) -> None:
+        """TooManyCalls or Busy, if too much that was answered is not read."""
+        if self._unread_of[caller] >= limits.CALLER_UNREAD_BYTES_MAX:
+            raise TooManyCalls("this caller does not read his answers; read them, then repeat this call")
+        if self.unread_bytes >= limits.UNREAD_BYTES_MAX:
+            raise Busy("too many answers are not read yet; repeat this call in a moment")
+
+    @contextmanager
+    def unread(self, caller: str, size: int) -> Iterator[None]:
+        """While inside, so many bytes of an answer lie here and wait for their reader."""
+        self.unread_bytes += size
+        self._unread_of[caller] += size
+        try:
+            yield
+        finally:
+            self.unread_bytes -= size
+            self._unread_of[caller] -= size
+            if not self._unread_of[caller]:
+                del self._unread_of[caller]
+
+    def begin_stream(self) -> None:
+        if self.streams >= limits.STREAMS_MAX:
+            raise Busy(f"the server has {self.streams} streams open; come again in a moment")
+        self.streams += 1

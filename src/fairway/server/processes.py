@@ -1,0 +1,194 @@
+"""The processes of a server: one that starts the others and does nothing else, one with the engines, some for HTTP.
+
+Guards: a process that dies is started again, and its death harms nobody: callers repeat what was not answered.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from fairway import limits
+from fairway.errors import BadArgument
+from fairway.server.child import Orders
+from fairway.server.desk import OwnDesk
+from fairway.server.hosting import Hosting
+from fairway.server.passes import shared_secret
+from fairway.server.places import place_of
+from fairway.server.protocol import raise_file_limit
+from fairway.server.serving import HttpProcess, listen
+from fairway.server.settings import Settings
+
+_POLL_SECONDS: Final = 0.1
+_STEADY_SECONDS: Final = 10.0  # whoever ran so long starts again at once
+_log: Final = logging.getLogger("fairway.server")
+
+Tell = Callable[[str], None]
+
+
+def serve(settings: Settings, tell: Tell = lambda url: None) -> None:
+    """Serve until SIGTERM or SIGINT. `tell` is told the address when it can be used."""
+    raise_file_limit()
+    if settings.tls_cert:
+        _check_certificate(settings)
+    if settings.cluster:
+        shared_secret(settings.secret_file)  # before anything is begun
+    else:
+        os.makedirs(os.path.dirname(os.path.abspath(settings.store)), exist_ok=True)
+    with listen(settings.listen, settings.port) as listener:
+        url = _url(settings, listener.getsockname()[1])
+        if settings.workers:
+            Family(settings, listener).run(lambda: tell(url))
+        else:
+            alone(settings, listener, lambda: tell(url))
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Before anything is begun: each process would fail by itself, and be started again and again."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ValueError) as error:
+        told = f"{settings.tls_cert} and {settings.tls_key} are no certificate and its key"
+        raise BadArgument(f"tls_cert: {told}: {error}", argument="tls_cert") from error
+
+
+def alone(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """One process does all."""
+    url = settings.advertise.rstrip("/") or _url(settings, listener.getsockname()[1])
+    place = place_of(settings, url)
+    hosting = Hosting(place)
+    try:
+        hosting.start(settings.queues)
+        HttpProcess(settings, OwnDesk(hosting), host=True, place=place).main(listener, ready)
+    finally:
+        hosting.close()
+        place.close()
+
+
+def _url(settings: Settings, port: int) -> str:
+    host = f"[{settings.listen}]" if ":" in settings.listen else settings.listen
+    return f"{'https' if settings.tls_cert else 'http'}://{host}:{port}"
+
+
+class _Child:
+    """One place in the family, and the process that fills it now."""
+
+    def __init__(self, name: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self.name = name
+        self._start = start
+        self.process = start()
+        self._started = time.monotonic()
+        self._pause = limits.RESTART_SECONDS
+        self._due = 0.0
+
+    def look(self) -> None:
+        """Start it again if it ended, after a pause that grows while it keeps ending."""
+        now = time.monotonic()
+        if self.process.poll() is None:
+            return
+        if not self._due:
+            _log.warning("the %s process ended (%s); it is started again", self.name, self.process.returncode)
+            if now - self._started > _STEADY_SECONDS:
+                self._pause = limits.RESTART_SECONDS
+            self._due = now + self._pause
+            self._pause = min(self._pause * 2, limits.RESTART_SECONDS_MAX)
+        if now >= self._due:
+            self._due = 0.0
+            self._started = now
+            self.process = self._start()
+
+    def end(self, seconds: float) -> None:
+        """Ask it to end, and see to it that it does."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            _log.warning("the %s process did not end in time and is killed", self.name)
+            self.process.kill()
+            self.process.wait()
+
+
+class Family:
+    """Starts the engine's process and the HTTP processes, and keeps them alive."""
+
+    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._ending = threading.Event()
+        self._folder = tempfile.mkdtemp(prefix="fairway-")
+        self._desk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._desk.bind(os.path.join(self._folder, "desk"))
+        self._desk.listen(128)
+        self._alive, self._held = os.pipe()  # children see the reading end end with this process
+        self._needed, self._needs = os.pipe()  # the engine's own: it ends when nobody needs the engine
+        self.engine: _Child | None = None
+        self.http: list[_Child] = []
+
+    def run(self, ready: Callable[[], None]) -> None:
+        """Until SIGTERM or SIGINT."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: self._ending.set())
+        try:
+            self.engine = _Child("engine", self._start_engine)
+            self.http = [_Child(f"http {i}", self._start_http) for i in range(self._settings.workers)]
+            ready()
+            while not self._ending.wait(_POLL_SECONDS):
+                for child in (self.engine, *self.http):
+                    child.look()
+        finally:
+            self._end()
+
+    def stop(self) -> None:
+        self._ending.set()
+
+    def _end(self) -> None:
+        """First those who speak to callers, then the engine they need for it.
+
+        The engine heeds no signal: Ctrl-C and service managers send theirs to all processes at once.
+        """
+        for child in self.http:
+            if child.process.poll() is None:
+                child.process.terminate()
+        for child in self.http:
+            child.end(limits.GRACE_SECONDS + 5.0)
+        os.close(self._needs)
+        if self.engine is not None:
+            self.engine.end(limits.GRACE_SECONDS)
+        self._desk.close()
+        for end in (self._alive, self._held, self._needed):
+            os.close(end)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start_engine(self) -> subprocess.Popen[bytes]:
+        return self._spawn("engine", self._desk.fileno(), self._needed)
+
+    def _start_http(self) -> subprocess.Popen[bytes]:
+        return self._spawn("http", self._listener.fileno(), self._alive)
+
+    def _spawn(self, part: str, listener: int, parent: int) -> subprocess.Popen[bytes]:
+        desk = os.path.join(self._folder, "desk")
+        orders = Orders(part, self._settings, desk, listener, parent)
+        figures = os.path.join(self._folder, "metrics")
+        os.makedirs(figures, exist_ok=True)
+        environ: dict[str, Any] = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": figures}
+        return subprocess.Popen(
+            [sys.executable, "-m", "fairway.server.child", msgspec.json.encode(orders).decode()],
+            pass_fds=(listener, parent),
+            env=environ,
+            stdin=subprocess.DEVNULL,
+        )

@@ -1,0 +1,381 @@
+"""What REST takes and gives: a type for every body, from which the OpenAPI document is made.
+
+Guards: an id is a text in JSON, for its 63 bits do not fit into the numbers of every reader.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from fairway import limits
+from fairway.face.results import Result
+from fairway.model.lease import Lease
+from fairway.model.submission import Submission
+
+Id = Annotated[str, Meta(pattern="^[0-9]{1,19}$", description="a submission's id, in decimal")]
+Receipt = Annotated[
+    str, Meta(min_length=9, max_length=limits.RECEIPT_CHARS_MAX, description="a lease's receipt, as it came")
+]
+Name = Annotated[str, Meta(max_length=limits.TENANT_BYTES_MAX)]
+Consumer = Annotated[str, Meta(min_length=1, max_length=limits.CONSUMER_NAME_BYTES_MAX)]
+Seq = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Seconds = Annotated[float, Meta(ge=0, le=limits.DELAY_SECONDS_MAX)]
+Time = Annotated[float, Meta(ge=0, le=1e11, description="seconds since 1970")]
+LeaseSeconds = Annotated[float, Meta(ge=limits.LEASE_SECONDS_MIN, le=limits.LEASE_SECONDS_MAX)]
+WaitSeconds = Annotated[float, Meta(ge=0, le=limits.HTTP_WAIT_SECONDS_MAX)]
+Weight = Annotated[float, Meta(ge=limits.WEIGHT_MIN, le=limits.WEIGHT_MAX)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+MetaValue = Annotated[str, Meta(max_length=limits.METADATA_VALUE_BYTES_MAX)] | Int64
+Metadata = dict[Annotated[str, Meta(min_length=1, max_length=limits.METADATA_KEY_BYTES_MAX)], MetaValue]
+Prefix = Annotated[str, Meta(min_length=1, max_length=limits.OBJECT_PREFIX_BYTES_MAX)]
+StrategyText = Annotated[str, Meta(max_length=limits.STRATEGY_CHARS_MAX)]
+Priority = Annotated[int, Meta(ge=-limits.PRIORITY_MAX, le=limits.PRIORITY_MAX)]
+Receipts = Annotated[list[Receipt], Meta(max_length=limits.CALL_CHUNKS_MAX)]
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False):
+    """Root of what is taken: a field that is not known is refused."""
+
+
+# -- taken ----------------------------------------------------------------------------------------------------
+
+
+class Segment(Body, frozen=True):
+    """Chunks whose payloads are the objects prefix/0, prefix/1, ..."""
+
+    prefix: Prefix
+    count: Annotated[int, Meta(ge=0, le=limits.CHUNKS_MAX)]
+
+
+class _Work(Body, frozen=True, kw_only=True):
+    tenant: Name = ""
+    metadata: Metadata = {}
+    info: bytes = b""
+    priority: Priority = 0
+    key: Annotated[str, Meta(min_length=1, max_length=limits.KEY_BYTES_MAX)] | None = None
+    weight: Weight | None = None
+    not_before: Time | None = None
+    delay_seconds: Seconds | None = None
+    deadline: Time | None = None
+    deadline_seconds: Annotated[float, Meta(ge=0.001, le=limits.DELAY_SECONDS_MAX)] | None = None
+    attempts_max: Annotated[int, Meta(ge=1, le=limits.ATTEMPTS_MAX_MAX)] | None = None
+
+
+class NewSubmission(_Work, frozen=True, kw_only=True):
+    """A submission: `payloads` in base64, or `chunks` with or without `objects`."""
+
+    payloads: list[bytes] | None = None
+    chunks: Annotated[int, Meta(ge=0, le=limits.CHUNKS_MAX)] | None = None
+    objects: Prefix | list[Segment] | None = None
+    policy: Literal["fail_fast", "dead_letter"] = "fail_fast"
+    delete_objects: bool = False
+
+
+class NewMessage(_Work, frozen=True, kw_only=True):
+    """A message: a submission of one chunk with an inline payload, in base64."""
+
+    payload: bytes
+    policy: Literal["fail_fast", "dead_letter"] = "dead_letter"
+
+
+NewSubmissions = Annotated[list[NewSubmission], Meta(max_length=limits.CALL_OFFERS_MAX)]
+NewMessages = Annotated[list[NewMessage], Meta(max_length=limits.CALL_OFFERS_MAX)]
+
+
+class Reserving(Body, frozen=True, kw_only=True):
+    """What is to be reserved; with `consumer`, its `epoch` (of `join`) and `seq` the reservation has a name."""
+
+    max: Annotated[int, Meta(ge=1, le=limits.RESERVE_CHUNKS_MAX)] = 1
+    strategy: StrategyText | None = None
+    lease_seconds: LeaseSeconds | None = None
+    wait_seconds: WaitSeconds = 0.0
+    consumer: Consumer | None = None
+    epoch: Seq | None = None
+    seq: Seq | None = None
+
+
+class Joining(Body, frozen=True, kw_only=True):
+    """A consumer's name to take over; whoever had it before is refused from then on."""
+
+    consumer: Consumer
+
+
+class Completed(Body, frozen=True, kw_only=True):
+    """A lease that is done, with its result in base64 if there is one."""
+
+    receipt: Receipt
+    result: bytes | None = None
+
+
+class Completing(Body, frozen=True, kw_only=True):
+    """Leases that are done. `by_reference`: the results are objects already, under the names of `writer`."""
+
+    leases: Annotated[list[Completed], Meta(max_length=limits.CALL_CHUNKS_MAX)]
+    by_reference: bool = False
+    writer: Annotated[int, Meta(ge=0, le=2**62 - 1)] = 0
+
+
+class Failing(Body, frozen=True, kw_only=True):
+    """Leases that failed."""
+
+    receipts: Receipts
+    error: Annotated[str, Meta(max_length=limits.ERROR_BYTES_MAX)] = ""
+    retry: bool = True
+    delay_seconds: Seconds | None = None
+
+
+class Renewing(Body, frozen=True, kw_only=True):
+    """Leases to hold for longer."""
+
+    receipts: Receipts
+    seconds: LeaseSeconds | None = None
+
+
+class Releasing(Body, frozen=True, kw_only=True):
+    """Leases to give back untouched."""
+
+    receipts: Receipts
+
+
+class Trimming(Body, frozen=True, kw_only=True):
+    """Named reservations to forget, up to `seq`."""
+
+    consumer: Consumer
+    epoch: Seq
+    seq: Seq
+    complete: bool = False
+
+
+class TenantChange(Body, frozen=True, kw_only=True):
+    """A tenant's weight, its pause, or both."""
+
+    tenant: Name
+    weight: Weight | None = None
+    paused: bool | None = None
+
+
+# -- given ----------------------------------------------------------------------------------------------------
+
+
+class SubmissionView(msgspec.Struct, frozen=True):
+    """A submission as it is now."""
+
+    id: str
+    state: Literal["active", "completed", "failed", "cancelled"]
+    tenant: str
+    total: int
+    done: int
+    failed: int
+    leased: int
+    created: float
+    ended: float
+    life: int
+    paused: bool
+    metadata: dict[str, str | int]
+    info: bytes
+    priority: int
+    policy: Literal["fail_fast", "dead_letter"]
+    not_before: float
+    deadline: float
+    key: str
+    error: str
+    error_index: int
+
+
+class LeaseView(msgspec.Struct, frozen=True):
+    """A chunk that is the caller's until `deadline`: `payload` in base64, or the name of its `object`.
+
+    `late`: its payload did not fit into the answer; get it at submissions/{id}/chunks/{index}.
+    """
+
+    receipt: str
+    submission: str
+    index: int
+    attempt: int
+    deadline: float
+    tenant: str
+    metadata: dict[str, str | int]
+    info: bytes
+    payload: bytes | None
+    object: str | None
+    result_object: str | None  # where a result by reference is expected from writer 0
+    late: bool = False
+    put_at: float = 0.0  # of a message of a bucket queue
+
+
+class ResultView(msgspec.Struct, frozen=True):
+    """A registered result: its bytes in base64, or the name of its object."""
+
+    index: int
+    data: bytes | None
+    object: str | None
+
+
+class DeadView(msgspec.Struct, frozen=True):
+    """A chunk that was given up; of a bucket queue a message, with all it held."""
+
+    submission: str
+    index: int
+    tenant: str
+    attempts: int
+    error: str
+    at: float
+    payload: bytes | None = None
+    metadata: dict[str, str | int] = {}
+    put_at: float = 0.0
+
+
+class EventView(msgspec.Struct, frozen=True):
+    """What happened to chunks [start, start + count) of a submission; `number` is that of the group it is in."""
+
+    number: int
+    what: str
+    time: float
+    submission: str
+    start: int
+    count: int
+    attempt: int
+    tenant: str
+    detail: str
+
+
+class TenantRow(msgspec.Struct, frozen=True):
+    """A tenant as it is now."""
+
+    name: str
+    weight: float
+    paused: bool
+    submissions: int
+    waiting: int
+    leased: int
+
+
+class ConsumerRow(msgspec.Struct, frozen=True):
+    """A named consumer as it is now."""
+
+    name: str
+    seqs: list[int]
+    seen: float
+
+
+class Ids(msgspec.Struct, frozen=True):
+    """The ids of messages, in the order they were given."""
+
+    ids: list[str]
+
+
+class Submissions(msgspec.Struct, frozen=True):
+    """A page of submissions; `next` is the `after` of the next page, null at the end."""
+
+    submissions: list[SubmissionView]
+    next: str | None
+
+
+class Leases(msgspec.Struct, frozen=True):
+    """A reservation."""
+
+    leases: list[LeaseView]
+
+
+class Outcomes(msgspec.Struct, frozen=True):
+    """An outcome per lease, in the order given; `deadline` is that of renewed leases.
+
+    A bucket queue gives each renewed lease another receipt; the old one counts no more.
+    """
+
+    outcomes: list[
+        Literal["done", "already", "lost", "ended", "retrying", "dead", "released", "renewed", "unknown"]
+    ]
+    deadline: float = 0.0
+    receipts: list[str] = []
+
+
+class Results(msgspec.Struct, frozen=True):
+    """A page of results in index order."""
+
+    results: list[ResultView]
+    next: int | None
+
+
+class DeadChunks(msgspec.Struct, frozen=True):
+    """A page of chunks that were given up."""
+
+    dead: list[DeadView]
+    next: str | None
+
+
+class Events(msgspec.Struct, frozen=True):
+    """A page of the event log; `next` is the `after` of the next page, there or not yet there."""
+
+    events: list[EventView]
+    next: int
+
+
+class TenantsPage(msgspec.Struct, frozen=True):
+    """A page of tenants, by name; `more` says whether others follow the last one."""
+
+    tenants: list[TenantRow]
+    more: bool
+
+
+class ConsumersPage(msgspec.Struct, frozen=True):
+    """The named consumers, by name."""
+
+    consumers: list[ConsumerRow]
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What a strategy would hand out next, in words."""
+
+    text: str
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """The epoch of a consumer: it goes with its reservations."""
+
+    epoch: int
+
+
+class ClientView(msgspec.Struct, frozen=True):
+    """A registered client, for the header Fairway-Client."""
+
+    client: str
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Whether the server works."""
+
+    status: str
+
+
+# -- made -----------------------------------------------------------------------------------------------------
+
+_SUBMISSION = [field.name for field in msgspec.structs.fields(SubmissionView)][1:]
+
+
+def submission_view(found: Submission) -> SubmissionView:
+    return SubmissionView(str(found.id), *(getattr(found, name) for name in _SUBMISSION))
+
+
+def lease_view(lease: Lease) -> LeaseView:
+    d = lease.described
+    return LeaseView(
+        lease.receipt, str(lease.submission), lease.index, lease.attempt, lease.deadline, d.tenant, d.metadata,
+        d.info, lease.data, lease.object, lease.result_object(0), lease.data is None and bool(d.page_starts),
+    )  # fmt: skip
+
+
+def result_view(result: Result) -> ResultView:
+    return ResultView(result.index, result.data, result.object)
+
+
+def words(body: Body) -> dict[str, Any]:
+    """The fields of a body that were given, as keywords of a verb."""
+    return {
+        name: value
+        for name in body.__struct_fields__
+        if (value := getattr(body, name)) is not None and value != {}
+    }

@@ -1,0 +1,62 @@
+"""Functions that workers of the tests run; processes import them from here."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from fairway import Lease
+
+
+def reverse(lease: Lease) -> bytes:
+    return (lease.payload or b"")[::-1]
+
+
+def tell_pid(lease: Lease) -> bytes:
+    time.sleep(0.02)
+    return str(os.getpid()).encode()
+
+
+def die_once(lease: Lease) -> bytes:
+    """The first try ends its whole process."""
+    if lease.attempt == 1 and lease.payload == b"die":
+        os._exit(9)
+    return b"lived"
+
+
+def mark_and_sleep(lease: Lease) -> bytes:
+    """Say that it began, in the folder that the payload names, then take its time."""
+    folder = Path((lease.payload or b"").decode())
+    (folder / f"began-{lease.index}").touch()
+    time.sleep(1.0)
+    (folder / f"ended-{lease.index}").touch()
+    return b"done"
+
+
+def block(lease: Lease) -> bytes:
+    """Sleep in one long call, after saying who does; or say who this is."""
+    who = str(os.getpid())
+    if lease.payload != b"who":
+        (Path((lease.payload or b"").decode()) / f"pid-{who}").touch()
+        time.sleep(600)
+    return who.encode()
+
+
+def work_a_little(lease: Lease) -> bytes:
+    """Say in the folder of the test that this process is at work, take a moment, and turn the payload round."""
+    (Path(os.environ["FAIRWAY_TEST_FOLDER"]) / f"began-{os.getpid()}").touch()
+    time.sleep(0.005)
+    return reverse(lease)
+
+
+def run_until_stopped(lease: Lease) -> None:
+    """Say in the folder that the payload names that it began, go on for ever, and say when it is stopped."""
+    folder = Path((lease.payload or b"").decode())
+    (folder / "began").touch()
+    try:
+        while True:
+            time.sleep(0.01)
+    except BaseException as error:
+        (folder / type(error).__name__).touch()
+        raise

@@ -1,0 +1,353 @@
+"""`fairway.work`: what it does with results, failures, leases, signals and processes, on a file and on a server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import fairway
+from fairway import limits
+from fairway.worker.crew import Crew
+from fairway.worker.loop import Loop
+from fairway.worker.tally import Tally
+from tests.server.live import live, served
+from tests.work import functions
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(params=["file", "server"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "file":
+        yield str(tmp_path / "work.db")
+    else:
+        with live(tmp_path) as server:
+            yield server.url
+
+
+def until(true: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+class Running:
+    """`work` in a thread, to be stopped by the test."""
+
+    def __init__(self, url: str, fn: Callable[[fairway.Lease], bytes | None], **options: object) -> None:
+        self.stop = threading.Event()
+        self.result: list[object] = []
+        self._thread = threading.Thread(
+            target=lambda: self.result.append(fairway.work(url, fn, stop=self.stop, **options))  # type: ignore[arg-type]
+        )
+
+    def __enter__(self) -> Running:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_a_function_is_run_on_every_chunk_and_its_bytes_are_the_results(url: str, batch: int) -> None:
+    with fairway.open(url) as q:
+        sub = q.submit([b"%02d" % i for i in range(20)])
+        assert fairway.work(url, functions.reverse, batch=batch, stop_when_empty=True) == 20
+        assert q.submission(sub).state == "completed"
+        assert [result.data for result in q.results(sub)] == [(b"%02d" % i)[::-1] for i in range(20)]
+
+
+def test_an_exception_fails_the_chunk_and_it_is_tried_again(url: str) -> None:
+    tries: list[int] = []
+
+    def fails_first(lease: fairway.Lease) -> None:
+        tries.append(lease.attempt)
+        if lease.attempt == 1:
+            raise ValueError("not today")
+
+    with fairway.open(url) as q:
+        q.configure(retry_delay_seconds=0)
+        sub = q.put(b"x")
+        with Running(url, fails_first):
+            assert q.wait(sub.id, 60).state == "completed"
+        assert tries == [1, 2]
+
+
+def test_what_a_function_must_not_return_is_told(url: str) -> None:
+    with fairway.open(url) as q:
+        q.put(b"x", attempts_max=1)
+        fairway.work(url, lambda lease: "text", stop_when_empty=True)  # type: ignore[arg-type, return-value]
+        assert "returns bytes or None, not str" in next(q.dead()).error
+
+
+def test_leases_are_renewed_while_a_function_runs(url: str) -> None:
+    seen: list[int] = []
+
+    def slow(lease: fairway.Lease) -> None:
+        seen.append(lease.attempt)
+        while time.time() < lease.deadline + 0.5:  # of the first lease, for the second chunk too
+            time.sleep(0.05)
+
+    with fairway.open(url) as q:
+        q.submit([b"a", b"b"])
+        assert fairway.work(url, slow, batch=2, lease_seconds=8, stop_when_empty=True) == 2
+        assert seen == [1, 1]
+        assert "expired" not in {event.what for event in q.events()}
+
+
+def test_a_function_is_stopped_when_its_lease_is_over(url: str) -> None:
+    began: list[bytes | None] = []
+    ended: list[tuple[bytes | None, str]] = []
+
+    def endless(lease: fairway.Lease) -> None:
+        began.append(lease.payload)
+        try:
+            while True:
+                time.sleep(0.01)
+        except BaseException as error:
+            ended.append((lease.payload, type(error).__name__))
+            raise
+
+    with fairway.open(url) as q, Running(url, endless, lease_seconds=3):
+        sub = q.submit([b"x"])
+        until(lambda: b"x" in began)
+        q.cancel(sub)
+        done = q.put(b"next", tenant="next")
+        until(lambda: b"next" in began)  # it goes on with other work
+        assert set(ended) == {(b"x", "Stopped")}
+        q.cancel(done)
+        until(lambda: (b"next", "Stopped") in ended)
+
+
+def test_a_stop_gives_back_what_was_not_begun(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, heard, go_on = threading.Event(), threading.Event(), threading.Event()
+    drain = Crew.drain
+    monkeypatch.setattr(Crew, "drain", lambda crew: (drain(crew), heard.set()))
+
+    def waits(lease: fairway.Lease) -> None:
+        began.set()
+        assert go_on.wait(60)
+
+    with fairway.open(url) as q:
+        q.submit(chunks=5)
+        with Running(url, waits, batch=5) as running:
+            assert began.wait(30)
+            running.stop.set()
+            assert heard.wait(60)
+            go_on.set()
+        assert running.result == [1]
+        stats = q.stats()
+        assert (stats.chunks_done, stats.chunks_waiting, stats.chunks_leased) == (1, 4, 0)
+        assert q.reserve()[0].attempt == 1
+
+
+def test_idle_workers_wait_longer_and_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    real = fairway.Queue.reserve
+
+    def noted(self: fairway.Queue, *args: object, **kwargs: object) -> object:
+        waits.append(float(kwargs["wait_seconds"]))  # type: ignore[arg-type]
+        kwargs["wait_seconds"] = 0.01
+        return real(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fairway.Queue, "reserve", noted)
+    with Running(str(tmp_path / "w.db"), functions.reverse):
+        until(lambda: len(waits) > 6)
+    assert waits[:2] == [limits.IDLE_SECONDS, 2 * limits.IDLE_SECONDS]
+    assert waits[6] == limits.IDLE_SECONDS_MAX
+
+
+@pytest.mark.parametrize("refused", [fairway.TooManyCalls, fairway.Busy, fairway.Unreachable])
+def test_a_worker_that_is_turned_away_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: type[fairway.FairwayError]
+) -> None:
+    real, left = fairway.Queue.reserve, [refused(), refused()]
+
+    def turned_away(self: fairway.Queue, *args: object, **kwargs: object) -> object:
+        if left:
+            raise left.pop()
+        return real(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    with fairway.open(tmp_path / "w.db") as q:
+        q.submit([b"x"])
+    monkeypatch.setattr(fairway.Queue, "reserve", turned_away)
+    assert fairway.work(tmp_path / "w.db", functions.reverse, stop_when_empty=True) == 1
+
+
+def test_bad_arguments_are_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    async def coroutine(lease: fairway.Lease) -> None: ...
+
+    for given in (
+        {"processes": 0}, {"batch": 0}, {"lease_seconds": 0}, {"strategy": "Nonsense("}, {"fn": coroutine}, {"fn": 7},
+        {"fn": lambda lease: None, "processes": 2},
+    ):  # fmt: skip
+        with pytest.raises(fairway.CallerError):
+            fairway.work(tmp_path / "w.db", **{"fn": functions.reverse, **given})  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.real
+def test_several_processes_share_the_work(url: str) -> None:
+    with fairway.open(url) as q:
+        sub = q.submit([b"x"] * 150)
+        assert fairway.work(url, functions.tell_pid, processes=2, batch=3, stop_when_empty=True) == 150
+        pids = {result.data for result in q.results(sub)}
+        assert q.submission(sub).state == "completed"
+        assert str(os.getpid()).encode() not in pids
+
+
+@pytest.mark.real
+def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "work.db")
+    with fairway.open(path) as q:
+        sub = q.submit([b"die", b"x", b"y"])
+        fairway.work(path, functions.die_once, processes=2, lease_seconds=1, stop_when_empty=True)
+        until(lambda: q.stats().chunks_leased == 0)
+        fairway.work(path, functions.die_once, stop_when_empty=True)
+        assert q.submission(sub).state == "completed"
+
+
+@pytest.mark.real
+def test_a_call_that_blocks_is_left_when_the_lease_is_over(tmp_path: Path) -> None:
+    path = str(tmp_path / "work.db")
+    with fairway.open(path) as q, Running(path, functions.block, processes=2, lease_seconds=1.5):
+        sub = q.submit([str(tmp_path).encode()] * 2)
+        until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
+        q.cancel(sub)
+        asked = q.submit([b"who"], tenant="b")
+        assert q.wait(asked, 60).state == "completed"
+        (who,) = [result.data for result in q.results(asked)]
+        assert who is not None and (tmp_path / f"pid-{who.decode()}").exists(), "the same process goes on"
+
+
+def test_a_process_that_stood_still_has_its_whole_time_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is frozen as its lease ends; what it does then is the function's end, and not its own."""
+    now, ended = [0.0], []
+
+    def still(seconds: float) -> None:
+        now[0] += 60  # for the whole machine
+        if now[0] > 100:
+            monkeypatch.setattr(loop, "_running", None)
+
+    with fairway.open(":memory:") as q:
+        q.put(b"x")
+        (lease,) = q.reserve()
+        options = {"strategy": None, "batch": 1, "lease_seconds": 1.0, "stop_when_empty": True}
+        loop = Loop(q, functions.reverse, own_process=True, tally=Tally(), **options)  # type: ignore[arg-type]
+        monkeypatch.setattr(loop, "_running", lease)
+        monkeypatch.setattr(loop, "_stop", lambda lease: None)
+        monkeypatch.setattr("fairway.worker.loop.os._exit", ended.append)
+        clock = SimpleNamespace(monotonic=lambda: now[0], sleep=still)
+        monkeypatch.setattr("fairway.worker.loop.time", clock)
+        loop._lost(lease)
+    assert ended == [] and loop._running is None
+
+
+_LONELY = """
+import sys
+import fairway
+from tests.work.functions import run_until_stopped
+if __name__ == "__main__":
+    fairway.work(sys.argv[1], run_until_stopped, lease_seconds=2.0)
+"""
+
+
+@pytest.mark.real
+def test_a_function_is_stopped_at_its_lease_end_though_no_server_answers(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_LONELY)
+    with served(tmp_path, "--workers", "0", "--queue", "default") as server, fairway.open(server.url) as q:
+        q.submit([str(tmp_path).encode()])
+        worker = subprocess.Popen(
+            [sys.executable, str(script), server.url],
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            until(lambda: (tmp_path / "began").exists())
+            # The renewal under way, and all that follow it, are repeated for CLIENT_RETRY_SECONDS.
+            assert limits.CLIENT_RETRY_SECONDS > 45
+            server.process.kill()
+            server.process.wait()
+            killed = time.monotonic()
+            until(lambda: (tmp_path / "Stopped").exists())
+            assert time.monotonic() - killed < 30
+        finally:
+            worker.kill()
+            worker.wait()
+
+
+_SCRIPT = """
+import sys
+import fairway
+from tests.work import functions
+if __name__ == "__main__":
+    function = getattr(functions, sys.argv[3])
+    print("completed", fairway.work(sys.argv[1], function, batch=3, processes=int(sys.argv[2])))
+"""
+
+
+def _worker(folder: Path, processes: int, function: str) -> subprocess.Popen[str]:
+    """A worker in a group of its own."""
+    script = folder / "script.py"
+    script.write_text(_SCRIPT)
+    return subprocess.Popen(
+        [sys.executable, str(script), str(folder / "work.db"), str(processes), function],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _as_a_service(pid: int, number: int) -> None:
+    """To all processes of a group at once; the parent heeds it a moment later than its children."""
+    os.kill(pid, signal.SIGSTOP)
+    os.killpg(pid, number)
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("processes", "send"), [(1, os.kill), (2, os.kill), (2, _as_a_service)])
+def test_sigterm_drains(tmp_path: Path, processes: int, send: Callable[[int, int], None]) -> None:
+    """Also if it reaches all processes at once, as from a service manager."""
+    with fairway.open(tmp_path / "work.db") as q:
+        q.submit([str(tmp_path).encode()] * 30)
+        worker = _worker(tmp_path, processes, "mark_and_sleep")
+        until(lambda: len(list(tmp_path.glob("began-*"))) >= processes)
+        send(worker.pid, signal.SIGTERM)
+        out, _ = worker.communicate(timeout=90)
+        assert worker.returncode == 0
+        began, ended = len(list(tmp_path.glob("began-*"))), len(list(tmp_path.glob("ended-*")))
+        assert began == ended, "what was begun was finished"
+        stats = q.stats()
+        assert (stats.chunks_done, stats.chunks_leased) == (ended, 0)
+        assert out.strip() == f"completed {ended}"
+
+
+@pytest.mark.real
+def test_a_second_signal_stops_the_functions_of_all_processes(tmp_path: Path) -> None:
+    with fairway.open(tmp_path / "work.db") as q:
+        q.submit([str(tmp_path).encode()] * 2)
+        worker = _worker(tmp_path, 2, "block")
+        until(lambda: list(tmp_path.glob("pid-*")))
+        for _ in range(2):
+            worker.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+        out, _ = worker.communicate(timeout=90)
+        assert (worker.returncode, out.strip()) == (0, "completed 0")
+        assert [lease.attempt for lease in q.reserve(2)] == [1, 1]
