@@ -1,0 +1,1 @@
+"""The audit of a queue: what its event log proves, worked out by Spark SQL."""

@@ -1,0 +1,75 @@
+"""Columns: tables in the shape that a Spark schema promises, with columns that say where rows come from.
+
+Guards: a row never loses or changes a value on the way to Spark; a column that is missing is an error that says where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from fairway.errors import BadArgument
+
+# Filled by the source where a schema names them.
+ORIGINS = {"_tenant": pa.string(), "_submission": pa.int64(), "_index": pa.int32(), "_chunk": pa.string()}
+
+
+def arrow_of(schema: StructType) -> pa.Schema:
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def spark_of(schema: pa.Schema) -> StructType:
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def schema_of(given: str | StructType | pa.Schema) -> StructType:
+    """A schema from its DDL text, or as Arrow or Spark have it."""
+    if isinstance(given, pa.Schema):
+        return spark_of(given)
+    if isinstance(given, str):
+        found = StructType.fromDDL(given)
+        assert isinstance(found, StructType)
+        return found
+    return given
+
+
+def fitted(table: pa.Table, schema: pa.Schema, origin: Mapping[str, object], what: str) -> pa.Table:
+    """The table with exactly these columns; `origin` has the values for columns that tell where rows come from."""
+    arrays: list[pa.ChunkedArray | pa.Array] = []
+    for field in schema:
+        if field.name in table.column_names:
+            column = table.column(field.name)
+            try:
+                arrays.append(column if column.type == field.type else column.cast(field.type))
+            except pa.ArrowException as error:
+                raise BadArgument(
+                    f"{what}: column {field.name!r} is {column.type} and not {field.type}: {error}"
+                ) from error
+        elif field.name in origin:
+            arrays.append(pa.repeat(pa.scalar(origin[field.name], field.type), table.num_rows))
+        else:
+            raise BadArgument(
+                f"{what} has no column {field.name!r}; it has {', '.join(table.column_names)}",
+                argument=field.name,
+            )
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def split(table: pa.Table, keys: pa.ChunkedArray) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each key, in the order in which keys appear."""
+    import pyarrow.compute as pc  # here: it is slow to load, and a sink's commit is a new process
+
+    equal = getattr(pc, "equal")  # noqa: B009 - made when the module is loaded, so no checker knows it
+    distinct = keys.unique().to_pylist()
+    for key in distinct:
+        yield key, table if len(distinct) == 1 else table.filter(equal(keys, key))
+
+
+def batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The table in batches; an empty one has none."""
+    for batch in table.combine_chunks().to_batches():
+        if batch.num_rows:
+            yield batch

@@ -1,0 +1,100 @@
+"""format("fairway"): which reader or writer does what Spark asks for.
+
+Guards: making one reserves nothing and changes nothing; Spark makes them in planners, as often as it likes.
+Each import stands where it is needed: every commit of a sink is a new process that loads this module, and Spark waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from fairway.errors import BadArgument
+from fairway.spark.settings import READ, SINK, SOURCE, WRITE, Settings
+from fairway.spark.shapes import REFERENCE
+
+
+class FairwaySource(DataSource):
+    """A queue as a source and a sink of Spark."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.given = dict(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "fairway"
+
+    def schema(self) -> StructType | str:
+        from fairway.spark.columns import spark_of
+        from fairway.spark.listings import SCHEMAS
+        from fairway.spark.results import schema_of_results
+
+        # Spark does not say whether a stream or a batch is read; only a stream has a consumer.
+        if "consumer" in self.options or "emit" in self.options:
+            settings = Settings(self.given, SOURCE)
+            return _schema_of_rows(settings) if settings["emit"] == "rows" else REFERENCE
+        settings = Settings(self.given, READ)
+        kind = settings.need("kind", "say what to read: submissions, chunks, results, events or dead")
+        return schema_of_results(settings) if kind == "results" else spark_of(SCHEMAS[kind])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from fairway.spark.listings import Listing
+        from fairway.spark.results import Results
+
+        settings = Settings(self.given, READ)
+        kind = settings.need("kind", "say what to read: submissions, chunks, results, events or dead")
+        return Results(settings, schema) if kind == "results" else Listing(settings)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from fairway.spark.source import ChunkStream
+
+        return ChunkStream(Settings(self.given, SOURCE), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from fairway.spark.submitting import Submit
+
+        if overwrite:
+            raise BadArgument("a queue is only added to: use mode('append')", argument="mode")
+        return Submit(Settings(self.given, WRITE), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        settings = Settings(self.given, SINK)
+        if bool(settings["tenantColumn"]) == bool(settings["consumer"]):
+            raise BadArgument(
+                "a stream sink has either a consumer (it settles the chunks of a query that reads the queue) or a"
+                " tenantColumn (it submits rows)",
+                argument="consumer",
+            )
+        if settings["consumer"]:
+            from fairway.spark.finishing import Finish
+
+            # Spark says "overwrite" for the output mode complete: every batch has all that the ones before it had.
+            return Finish(settings, schema, overwrite)
+        from fairway.spark.submitting import SubmitStream
+
+        return SubmitStream(settings, schema)
+
+
+def _schema_of_rows(settings: Settings) -> StructType:
+    """What the oldest active submission noted of its payloads, and the columns that tell where rows come from."""
+    from fairway.spark.columns import ORIGINS, spark_of
+    from fairway.spark.queues import attached
+    from fairway.spark.submitting import payload_schema
+
+    for one in attached(settings.url, settings.queue).submissions(state="active"):
+        noted = payload_schema(one.info)
+        if noted is not None:
+            for name, kind in ORIGINS.items():
+                noted = noted.append(noted.field(0).with_name(name).with_type(kind))
+            return spark_of(noted)
+        break
+    raise BadArgument("option emit=rows: give the schema of the rows with .schema(...)", argument="schema")

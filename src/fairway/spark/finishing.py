@@ -1,0 +1,226 @@
+"""The sink of a processing query: its commit settles the whole micro-batch in one step of the queue.
+
+Guards: a result is read by others only when the queue has registered it; the results of a batch that was settled
+before, or that another process has taken over, are none; rows that have no chunk to be registered with are refused.
+Arrow is loaded in tasks only: every commit of a sink by hand is a new process, and Spark waits.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from fairway.errors import BadArgument
+from fairway.face.batches import Completion, Failure
+from fairway.runtime.objects import ObstoreObjects
+from fairway.spark.batches import batch_result, in_batch
+from fairway.spark.places import folder_of, under
+from fairway.spark.queues import attached
+from fairway.spark.settings import Settings
+from fairway.spark.shapes import DONE, DONE_NAMES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from fairway.face.queue import Queue
+
+_objects = ObstoreObjects()
+_ROW = ("receipt", "epoch", "writer", "object", "data", "error")
+
+
+@dataclass
+class Done(WriterCommitMessage):
+    """What one task did: rows of chunks (receipt, epoch, writer, object, data, error), or objects of the batch."""
+
+    rows: list[tuple[str, int, int, str | None, bytes | None, str | None]] = field(default_factory=list)
+    objects: list[tuple[str, int]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, found: Iterable[Mapping[str, Any]]) -> Done:
+        """What rows say that were collected; those without a receipt are objects of the batch."""
+        done = cls()
+        for row in found:
+            if row["receipt"] is None:
+                done.objects.append((row["object"], row["rows"]))
+            else:
+                done.rows.append(tuple(row[name] for name in _ROW))  # pyright: ignore[reportArgumentType]
+        return done
+
+    def told(self) -> list[dict[str, Any]]:
+        """The rows that `of` understands."""
+        rows: list[dict[str, Any]] = [dict(zip(_ROW, row, strict=True)) for row in self.rows]
+        return rows + [{"object": name, "rows": count} for name, count in self.objects]
+
+
+class Finish(DataSourceStreamArrowWriter):
+    """writeStream.format("fairway") with a consumer. `write` runs in tasks; every commit in a process of its own.
+
+    As the function of `foreachBatch` it does the same, and its commits are made by the process that has `queue` open:
+    that is what `process` does.
+    """
+
+    def __init__(
+        self, settings: Settings, schema: StructType, complete: bool = False, queue: Queue | None = None
+    ) -> None:
+        settings.need("consumer", "the name that the source has")
+        self.settings = settings
+        self._queue = queue
+        self.complete = complete  # every batch has the rows of all batches before it
+        self.references = schema.fieldNames() == DONE_NAMES
+        self.per_chunk = settings["perChunk"]
+        if self.references:
+            return
+        settings.need("run", "with emit=rows source and sink share a text that is new for every start")
+        _ = settings.objects
+        if self.per_chunk and "_chunk" not in schema.fieldNames():
+            raise BadArgument(
+                "option perChunk: the rows must still have the column '_chunk' of the source",
+                argument="perChunk",
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_queue": None}  # in another process it attaches
+
+    def __call__(self, df: DataFrame, batch: int) -> None:
+        """Settle one micro-batch; Spark notes it in its commit log when this has returned."""
+        done = df if self.references else df.mapInArrow(self._written, DONE)
+        self.commit([Done.of(done.toArrow().to_pylist())], batch)
+
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from fairway.spark.references import DONE_ARROW
+
+        yield pa.RecordBatch.from_pylist(self.write(batches).told(), DONE_ARROW)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Done:
+        if self.references:
+            return Done.of(row for batch in iterator for row in batch.to_pylist())
+        found = [batch for batch in iterator if batch.num_rows]
+        if not found:
+            return Done()
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(found)
+        return self._by_chunk(table) if self.per_chunk else self._whole(table)
+
+    def _whole(self, table: pa.Table) -> Done:
+        from fairway.spark.codec import encode
+
+        folder = folder_of(self.settings["consumer"])
+        name = under(self.settings.objects, "batches", folder, secrets.token_hex(16))
+        _objects.write({name: encode(table, self.settings["resultFormat"])})
+        return Done(objects=[(name, table.num_rows)])
+
+    def _by_chunk(self, table: pa.Table) -> Done:
+        from fairway.spark.codec import encode
+        from fairway.spark.columns import split
+
+        writer = secrets.randbits(61)
+        chunks, plain = table.column("_chunk"), table.drop_columns(["_chunk"])
+        rows: list[tuple[str, int, int, str | None, bytes | None, str | None]] = []
+        blobs: dict[str, bytes] = {}
+        for chunk, part in split(plain, chunks):
+            receipt, _, result = (chunk or "").partition(" ")
+            if not receipt:
+                raise BadArgument("option perChunk: column '_chunk' must be kept as the source gave it")
+            blob = encode(part, self.settings["resultFormat"])
+            name = f"{result}.{writer:x}" if result else None
+            if name:
+                blobs[name] = blob
+            rows.append((receipt, 0, writer, name, None if name else blob, None))
+        _objects.write(blobs)
+        return Done(rows)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:
+        done = [message for message in messages if message is not None]
+        rows = [row for message in done for row in message.rows]
+        objects = [pair for message in done for pair in message.objects]
+        settings = self.settings
+        consumer, run = settings["consumer"], settings["run"]
+        queue = self._queue or attached(settings.url, settings.queue)
+        epoch = max((row[1] for row in rows), default=0)
+        if not epoch and not run:
+            return  # references without a row: nothing was handed out, or the trim will say that it is unfinished
+        if self.per_chunk:
+            _check_unsplit(rows)
+        completed, names = _completions([row for row in rows if row[5] is None])
+        whole = not self.references and not self.per_chunk
+        outcome = queue.finish(
+            consumer,
+            epoch=epoch,
+            run="" if epoch else run,
+            completed=completed,
+            failed=_failures([row for row in rows if row[5] is not None]),
+            first=batch_result(batchId, objects) if whole else None,
+            others=in_batch(batchId) if whole else None,
+            whole=whole,
+        )
+        useless = [
+            name
+            for part, given in zip(outcome.completed, names, strict=True)
+            for verdict, name in zip(part, given, strict=True)
+            if verdict != "done" and name is not None
+        ]
+        if whole and not outcome.rest:
+            if objects and not outcome.before and not self.complete:
+                raise _nowhere(batchId, sum(count for _, count in objects))
+            # This batch was settled before its query was started again; or the one before it has the same rows.
+            useless += [name for name, _ in objects]
+        _objects.remove(useless)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:
+        """Nothing: whether the commit reached the queue may be unknown, and unregistered objects are nobody's result.
+
+        `fairway.spark.sweep` removes them.
+        """
+
+
+def _nowhere(number: int, rows: int) -> BadArgument:
+    return BadArgument(
+        f"batch {number} has {rows} rows and no chunk to be registered with: the query gave them without input (a"
+        " watermark closed windows, a timeout came, or its chunks had ended). Nothing was settled. Before the start set"
+        " spark.sql.streaming.noDataMicroBatches.enabled=false, so that they come with the next chunks",
+        argument="rows",
+    )
+
+
+def _completions(rows: list[Any]) -> tuple[list[Completion], list[list[str | None]]]:
+    by_writer: dict[int, list[Any]] = defaultdict(list)
+    inline: list[Any] = []
+    for row in rows:
+        (by_writer[row[2]] if row[3] is not None else inline).append(row)
+    completed = [
+        Completion([row[0] for row in mine], by_reference=True, writer=writer)
+        for writer, mine in by_writer.items()
+    ]
+    names: list[list[str | None]] = [[row[3] for row in mine] for mine in by_writer.values()]
+    if inline:
+        completed.append(Completion([row[0] for row in inline], results=[row[4] for row in inline]))
+        names.append([None] * len(inline))
+    return completed, names
+
+
+def _failures(rows: list[Any]) -> list[Failure]:
+    by_error: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        by_error[row[5]].append(row[0])
+    return [Failure(receipts, error) for error, receipts in by_error.items()]
+
+
+def _check_unsplit(rows: list[Any]) -> None:
+    """A chunk whose rows came to several tasks has no result of its own."""
+    split = [receipt for receipt, many in Counter(row[0] for row in rows).items() if many > 1]
+    if split:
+        raise BadArgument(
+            f"option perChunk: the rows of {len(split)} chunks came to several tasks; a shuffle stands between source"
+            " and sink. Leave perChunk out, or the shuffle",
+            argument="perChunk",
+        )

@@ -1,0 +1,211 @@
+"""The streaming source: micro-batches are named reservations, and their seqs are Spark's offsets.
+
+Guards: what an offset stands for is stored in the queue before Spark hears of the offset, and never grows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from fairway import limits
+from fairway.errors import (
+    BadArgument,
+    FairwayError,
+    LeaseLost,
+    ObjectMissing,
+    PayloadCorrupt,
+    ReservationOpen,
+    SeqTrimmed,
+)
+from fairway.spark.columns import arrow_of, batches, fitted
+from fairway.spark.payloads import origin_of, table_of
+from fairway.spark.queues import attached
+from fairway.spark.references import REFERENCE_ARROW, References, reference, tasks, told
+from fairway.spark.renewing import Heart
+from fairway.spark.settings import Settings
+
+if TYPE_CHECKING:
+    from fairway.face.queue import Queue
+    from fairway.model.lease import Lease
+
+
+class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """spark.readStream.format("fairway").
+
+    `__init__` runs in planners too, and `read` in tasks. All the rest runs in one process per query, on the driver:
+    it takes the consumer's epoch with its first call and keeps it.
+    """
+
+    def __init__(self, settings: Settings, schema: StructType) -> None:
+        settings.need(
+            "consumer", "the name under which the queue keeps this query's place; the sink needs the same"
+        )
+        self.settings = settings
+        self.rows = settings["emit"] == "rows"
+        if self.rows and settings["completeOn"] == "sinkCommit":
+            settings.need("run", "with emit=rows source and sink share a text that is new for every start")
+        self.schema = arrow_of(schema)
+        self._epoch = 0
+        self._targets: list[int] | None = None  # with availableNow: the submissions that existed at the start
+        self._heart = None
+
+    # -- on the driver
+
+    def _queue(self) -> Queue:
+        """The queue; the first call takes the consumer over."""
+        queue = attached(self.settings.url, self.settings.queue)
+        if not self._epoch:
+            self._epoch = queue.join(self.settings["consumer"], self.settings["run"])
+            self._heart = Heart(self._reserved)
+        return queue
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self.settings["maxChunksPerTrigger"])
+
+    def initialOffset(self) -> dict[str, int]:
+        self._queue()
+        return {"seq": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        queue = attached(self.settings.url, self.settings.queue)
+        self._targets = [one.id for one in queue.submissions(state="active")]
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        seq, most = start["seq"] + 1, getattr(limit, "max_rows", self.settings["maxChunksPerTrigger"])
+        queue = self._queue()
+        seqs = self._seqs(queue)
+        if start["seq"] in seqs:
+            # Spark asks for the next batch when this one is in its commit log; its word to the source may never come.
+            self.commit(start)
+        if seq in seqs:  # the process before this one made it and was ended
+            self._reserved(seq)
+        elif not (self._reserve_now(seq, most) if self._targets is None else self._reserve_old(seq, most)):
+            return start
+        return {"seq": seq}
+
+    def _seqs(self, queue: Queue) -> list[int]:
+        """The reservations that the queue still knows."""
+        name = self.settings["consumer"]
+        return [seq for one in queue.consumers() if one.name == name for seq in one.seqs]
+
+    def _reserve_now(self, seq: int, most: int) -> bool:
+        return bool(self._reserved(seq, most, self.settings["waitSeconds"]))
+
+    def _reserve_old(self, seq: int, most: int) -> bool:
+        """Reserve while chunks that existed at the start wait; those in a back-off are waited for."""
+        queue = self._queue()
+        while self._left(queue):
+            if self._reserved(seq, most):
+                return True
+            if not queue.stats().chunks_retrying:
+                return False
+            if self._reserved(seq, most, 1.0):
+                return True
+        return False
+
+    def _left(self, queue: Queue) -> bool:
+        """Whether a submission of the start has a chunk that is neither over nor leased nor put off."""
+        targets, still = self._targets or [], []
+        found = False
+        for at, id in enumerate(targets):
+            one = queue.submission(id)
+            if one.state != "active":
+                continue
+            still.append(id)
+            if one.left > one.leased and not one.paused and one.not_before <= time.time():
+                found = True
+                still += targets[at + 1 :]
+                break
+        self._targets = still
+        return found
+
+    def _reserved(self, seq: int, most: int = 1, wait_seconds: float = 0.0) -> list[Lease]:
+        """The reservation of this seq, made now if it is new."""
+        settings = self.settings
+        try:
+            leases = self._queue().reserve(
+                most,
+                strategy=settings["strategy"] or None,
+                wait_seconds=wait_seconds,
+                consumer=settings["consumer"],
+                seq=seq,
+                # Another sink may have written the whole batch already, so it must come again as it was.
+                halve=settings["completeOn"] == "sinkCommit",
+            )
+        except SeqTrimmed as error:
+            raise SeqTrimmed(
+                f"the checkpoint of consumer {settings['consumer']!r} is gone or older than the queue: it asks for"
+                f" batch {seq}, which is finished. Start with the newest checkpoint, or with a new consumer name; what"
+                " this one still holds comes back when it was silent for consumer_silent_seconds"
+            ) from error
+        if leases and self._heart is not None:
+            self._heart.watch(seq, leases[0].deadline)
+        return leases
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        self._queue()
+        rows = [
+            reference(lease, self._epoch)
+            for seq in range(start["seq"] + 1, end["seq"] + 1)
+            for lease in self._reserved(seq)
+        ]
+        per_task = self.settings["chunksPerTask"] or ceil(len(rows) / limits.SPARK_TASKS) or 1
+        return tasks(rows, per_task)
+
+    def commit(self, end: dict[str, int]) -> None:
+        settings = self.settings
+        foreign = settings["completeOn"] == "sourceCommit"
+        try:
+            self._queue().trim(settings["consumer"], end["seq"], complete=foreign)
+        except ReservationOpen as error:
+            raise ReservationOpen(
+                f"batch {end['seq']} of consumer {settings['consumer']!r} has unfinished chunks: end the query with"
+                " writeStream.format('fairway') and the same consumer, or, with another sink, set"
+                " completeOn=sourceCommit"
+            ) from error
+
+    # -- in tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        assert isinstance(partition, References)
+        if not self.rows:
+            yield pa.RecordBatch.from_pylist(partition.rows, REFERENCE_ARROW)
+            return
+        refused: list[str] = []
+        for row in partition.rows:
+            try:
+                table = fitted(table_of(row), self.schema, origin_of(row), f"the payload of {told(row)}")
+            except self._of_the_chunk as error:
+                refused.append(self._fail(row, error))
+                continue
+            yield from batches(table)
+        if refused:
+            raise LeaseLost(
+                f"{refused[0]} ({len(refused)} of the {len(partition.rows)} chunks of this task). By its retry policy"
+                " it comes again or is dead; the batch must be made again without it"
+            )
+
+    @property
+    def _of_the_chunk(self) -> tuple[type[FairwayError], ...]:
+        """What is wrong with a chunk, and not with the place where it is read."""
+        if self.settings["completeOn"] == "sinkCommit":
+            return BadArgument, ObjectMissing, PayloadCorrupt
+        # Another sink may have its rows already. A column that is missing now was missing then.
+        return (BadArgument,)
+
+    def _fail(self, row: dict[str, Any], error: FairwayError) -> str:
+        """Fail one chunk from its task: rows that Spark gets cannot say it. The batch, no longer whole, is refused."""
+        text = f"option emit=rows: {type(error).__name__}: {error}"
+        # If a task cannot reach the queue, the batch is halved until the chunk is alone, and then its attempts count.
+        with suppress(FairwayError):
+            attached(self.settings.url, self.settings.queue).fail(row["receipt"], text)
+        return text

@@ -1,0 +1,133 @@
+"""Rows mode where rows and chunks do not fit each other: a column is missing, a window closes without input."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import fairway
+import fairway.spark
+from fairway.errors import BadArgument
+from fairway.spark.processing import told
+from tests.spark.pipeline import collected, numbers, patiently, submit
+from tests.spark.test_driver_kills import last
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WINDOWS = pa.schema([("ts", pa.timestamp("us", "UTC"))])
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    yield str(tmp_path / "q.db")
+    fairway.spark.release()
+
+
+def test_a_chunk_with_a_missing_column_fails_alone_and_is_told(spark: Any, url: str) -> None:
+    odd = [pa.table({"x": [100, 101]}), pa.table({"z": [7]}), pa.table({"x": ["no number"]})]
+    subs = {
+        "a": submit(url, numbers(4), tenant="a"),
+        "b": submit(url, odd, tenant="b"),
+        "c": submit(url, [pa.table({"x": [200]})], tenant="c"),
+    }
+    with fairway.open(url) as q:
+        q.configure(retry_delay_seconds=0.1, retry_delay_seconds_max=0.1, attempts_max=2)
+    fairway.spark.process(spark, url, rows=lambda df: df, schema="x long", chunks_per_task=3, progress=False)
+    assert collected(url) == Counter([*range(40), 100, 101, 200])
+    with fairway.open(url) as q:
+        assert {name: q.submission(sub.id).state for name, sub in subs.items()} == {
+            "a": "completed",
+            "b": "failed",
+            "c": "completed",
+        }
+        dead = {one.index: one for one in q.dead()}
+        assert {index: (one.submission, one.attempts) for index, one in dead.items()} == {
+            1: (subs["b"].id, 2),
+            2: (subs["b"].id, 2),
+        }
+        chunk = f"chunk 1 of submission {subs['b'].id} (tenant 'b')"
+        assert (
+            f"option emit=rows: BadArgument: the payload of {chunk} has no column 'x'; it has z"
+            in dead[1].error
+        )
+        assert "column 'x' is string and not int64" in dead[2].error
+
+
+# -- windows that close
+
+
+def at(hour: int) -> pa.Table:
+    return pa.table({"ts": [NOON + timedelta(hours=hour)]}, schema=WINDOWS)
+
+
+def windows(df: Any) -> Any:
+    """How many rows each minute has, told when the watermark has passed it."""
+    from pyspark.sql import functions as f
+
+    counted = df.withWatermark("ts", "1 minute").groupBy(f.window("ts", "1 minute")).count()
+    return counted.selectExpr(
+        f"(unix_timestamp(window.start) - {int(NOON.timestamp())}) div 3600 hour", "count"
+    )
+
+
+def test_windows_that_close_come_with_the_next_chunks(spark: Any, url: str) -> None:
+    """Spark would tell them in a batch that has no chunk; `process` makes none."""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    before = spark.conf.get(NO_DATA)
+
+    def run() -> Counter[int]:
+        fairway.spark.process(spark, url, rows=windows, schema="ts timestamp", max_chunks=1, progress=False)
+        return collected(url, "hour")
+
+    submit(url, [at(0), at(1), at(2)])
+    assert run() == Counter([0]), "that of hour 1 is closed by the last chunk, and waits for the next"
+    submit(url, [at(3)], tenant="u")
+    assert run() == Counter([0, 1])
+    assert spark.conf.get(NO_DATA) == before, "the session's setting was only borrowed"
+
+
+def test_a_batch_without_chunks_commits_nothing_and_rows_in_it_are_an_error(
+    spark: Any, url: str, tmp_path: Path
+) -> None:
+    """By hand, with Spark's own setting: the batch that closes the window has nowhere to put it."""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    assert spark.conf.get(NO_DATA) == "true"
+    fairway.spark.register(spark)
+
+    def run() -> None:
+        options = {"consumer": "hand", "run": os.urandom(8).hex()}
+        reader = spark.readStream.format("fairway").schema("ts timestamp").options(**options)
+        df = reader.options(emit="rows", maxChunksPerTrigger="1").load(url)
+        writer = windows(df).writeStream.format("fairway").options(**options)
+        writer = writer.option("checkpointLocation", str(tmp_path / "cp")).outputMode("append")
+        writer.trigger(availableNow=True).start(url).awaitTermination()
+
+    with fairway.open(url) as q:
+        first = submit(url, [at(0)])
+        patiently(run)
+        assert last(tmp_path / "cp/commits") == 1, "the second batch had no chunk"
+        settled = [event.what for event in q.events()].count("completed")
+        assert settled == 1 and q.submission(first.id).state == "completed"
+        second = submit(url, [at(1)], tenant="u")
+        with pytest.raises(Exception) as caught:
+            patiently(run)
+        error = told(caught.value)
+        assert isinstance(error, BadArgument), str(error)[-800:]
+        assert "batch 3 has 1 rows and no chunk to be registered with" in str(error) and NO_DATA in str(error)
+        assert q.submission(second.id).state == "completed", "what had chunks is settled"
+        assert collected(url, "hour") == Counter()
+        # The way on that the documentation tells: the batch is forgotten, and its rows come with the next chunk.
+        for name in ("3", ".3.crc"):
+            (tmp_path / "cp/offsets" / name).unlink(missing_ok=True)
+        submit(url, [at(2)], tenant="v")
+        spark.conf.set(NO_DATA, "false")
+        patiently(run)
+        assert collected(url, "hour") == Counter([0])
