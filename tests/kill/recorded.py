@@ -15,6 +15,7 @@ from typing import Any
 
 import fairway
 from fairway.model.lease import Lease, Ticket
+from fairway.runtime.clock import wall_offset
 from fairway.testing.history import Begin, End, Line, Note, line_bytes, text_of
 from fairway.testing.vocabulary import reply_of, run_of, submission_of
 
@@ -151,9 +152,19 @@ class Lines:
         with self._lock:
             self._write(Note(self._now(), what, args))
 
+    def started(self, **args: Any) -> None:
+        """An owner starts, now, by the wall clock."""
+        with self._lock:
+            now = self._now()
+            self._write(Note(now, "start", {"clock": now - self._offset + wall_offset(), **args}))
+
     def write(self, line: Line) -> None:
         with self._lock:
             self._write(line)
+
+    def now(self) -> float:
+        """The time, as the history counts it."""
+        return self._now()
 
     def _now(self) -> float:
         return self._offset + time.monotonic()

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -18,17 +20,20 @@ import pytest
 
 from fairway.testing.checker import check_history
 from fairway.testing.history import Begin, End, Header, History, load
+from tests.kill.counting import acknowledged
 from tests.kill.draining import drain
 from tests.kill.follower import Follower
 from tests.kill.recorded import Lines
 from tests.kill.worker import CALLS_PER_LIFE, Orders
+from tests.proving import number
 
 pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parent.parent.parent
 KILLS = 100  # with a call in flight
-STORM_SECONDS = 120.0  # two busy cores need a third of it
-START_SECONDS = 30.0
+LONG_KILLS = number("KILLS", 400)  # in `make proof`, a hundred for each seed
+STORM_SECONDS = 200.0  # two busy cores need a fifth of it
+START_SECONDS = 60.0
 SEED = 20
 
 
@@ -96,7 +101,7 @@ class Storm:
             return
         give_up = time.monotonic() + START_SECONDS
         while self.history.stat().st_size < before + 2000:
-            assert time.monotonic() < give_up, f"no call in half a minute: {self.errors.read_text()}"
+            assert time.monotonic() < give_up, f"no call in a minute: {self.errors.read_text()}"
             time.sleep(0.002)
         time.sleep(1.5 if self.dice.random() < 0.05 else self.dice.random() * 0.25)
 
@@ -115,7 +120,30 @@ def last_shown(history: History) -> dict[int, dict]:
 
 
 def test_nothing_acknowledged_is_lost_under_a_hundred_kills(tmp_path: Path) -> None:
-    storm = Storm(tmp_path, SEED)
+    weather(tmp_path, SEED, Counter())
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(0)
+def test_nothing_acknowledged_is_lost_under_hundreds_of_kills(
+    tmp_path: Path, record_proof: Callable[..., None]
+) -> None:
+    seen: Counter[str] = Counter()
+    history: History | None = None
+    seeds = range(SEED + 1, SEED + 1 + max(1, LONG_KILLS // KILLS))
+    try:
+        for seed in seeds:
+            (tmp_path / str(seed)).mkdir()
+            history = weather(tmp_path / str(seed), seed, seen)
+    finally:
+        figures = {what: seen[what] for what in ("operations", "faults", "lost")}
+        name, told = "processes killed, embedded", f"{seeds.start} to {seeds.stop - 1}"
+        record_proof(name, **figures, seed=told, history=history)
+
+
+def weather(folder: Path, seed: int, seen: Counter[str]) -> History:
+    """A storm, a drain, and the verdict; what was seen is added up, and given."""
+    storm = Storm(folder, seed)
     began = time.monotonic()
     try:
         while storm.kills < KILLS:
@@ -136,6 +164,7 @@ def test_nothing_acknowledged_is_lost_under_a_hundred_kills(tmp_path: Path) -> N
     print(f"{storm.follower.calls} calls, {len(last_shown(history))} submissions, {len(dead)} dead chunks")
     print(f"storm {stormed:.0f} s, drain {drained - stormed:.0f} s, checking {whole - drained:.0f} s")
     print(dict(sorted(storm.follower.told.items())))
+    seen.update(operations=acknowledged(history), faults=storm.kills, lost=len(violations))
     assert not violations, "\n".join(
         [f"{len(violations)} violations", *(violation.story(history) for violation in violations[:10])]
     )
@@ -144,6 +173,7 @@ def test_nothing_acknowledged_is_lost_under_a_hundred_kills(tmp_path: Path) -> N
     letters = {(one.submission, one.index) for one in dead}
     assert len(letters) == len(dead) == sum(one["failed"] for one in shown.values())
     assert apsw.Connection(str(storm.queue)).pragma("integrity_check") == "ok"
+    return history
 
 
 def assert_it_was_a_storm(storm: Storm, history: History) -> None:

@@ -191,7 +191,7 @@ def live(orders: Orders) -> None:
     """What one process does until it is killed, or nobody is there to kill it."""
     orders_by = os.getppid()
     lines = Lines(Path(orders.history), orders.offset, orders.life * CALLS_PER_LIFE)
-    lines.note("start", clock=time.time(), life=orders.life)
+    lines.started(life=orders.life)
     recorded = Recorded(fairway.open(orders.queue), lines, orders.life)
     tasks: list[Callable[[], None]] = []
     for n in range(PRODUCERS):

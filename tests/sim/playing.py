@@ -22,7 +22,7 @@ from fairway.testing.vocabulary import reply_of
 BEGIN = 1_800_000_000.0
 AGES = 5000.0  # longer than any lease, delay, back-off and silence in a program
 # What differs from owner to owner: one also counts idle tenants that it saw, and a lease that it restored ends later.
-_TELLS_OWNERS = {"epoch", "groups", "calls", "syncs", "tenants", "ended"}
+_TELLS_OWNERS = {"epoch", "groups", "calls", "syncs", "handed", "completed", "died", "tenants", "ended"}
 
 
 def profile_of(seed: int) -> Profile:

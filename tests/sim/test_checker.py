@@ -744,6 +744,60 @@ def fair_shares__weights() -> Story:
     return s
 
 
+@planted
+def receipts_end_with_their_life() -> Story:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1), seconds=5.0)
+    s.wait(10.0)
+    s.go("cancel", submission(10, total=2, state="cancelled"), sub=10)
+    s.go("redrive", submission(10, total=2, life=2), sub=10)
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    return s
+
+
+@planted
+def fail_fast_ends() -> Story:
+    s = Story()
+    s.submit(10, 2, policy="fail_fast")
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="dead")
+    s.reserve(2, (10, 1, 1, 1))
+    return s
+
+
+def limited(last: str) -> Story:
+    """One chunk under a limit of one, settled in some way; then the next is asked for in vain, and comes later."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    strategy = 'MaxSimultaneous("tenant", 1, Fair)'
+    s.submit(10, 2, tenant="a")
+    s.reserve(1, (10, 0, 1, 1), strategy=strategy)
+    s.settle("complete", 1, (10, 0, 1), outcome=last)
+    s.reserve(0, strategy=strategy)
+    s.reserve(2, (10, 1, 1, 1), strategy="Fair")
+    return s
+
+
+@planted
+def limits_open_again() -> Story:
+    return limited("done")
+
+
+@planted
+def no_wrong_empty_answer__returned() -> Story:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, 1)
+    s.reserve(1, (10, 0, 1, 1), seconds=5.0, strategy="Fair")
+    waits = s.ask("reserve", max=1, strategy="Fair", wait_seconds=20.0)
+    s.wait(20.5)
+    s.answer(waits, {"epoch": 0, "count": 0, "deadline": 0.0, "spans": [], "runs": []})
+    s.reserve(2, (10, 0, 1, 2), strategy="Fair")
+    return s
+
+
 # -- the tests
 
 
@@ -781,6 +835,22 @@ def test_a_ceiling_counts_only_what_is_surely_in_flight() -> None:
     s.reserve(3, (10, 2, 1, 1), strategy=strategy)  # the second was completed
     s.reserve(4, (10, 3, 1, 1), strategy=strategy, run={"metadata": {"mode": "fast"}})  # not limited
     assert check_named("ceilings_hold")(s.history()) == []
+
+
+def test_a_limit_may_be_full_of_what_nobody_answered() -> None:
+    assert check_named("limits_open_again")(limited("lost").history()) == []
+
+
+def test_a_receipt_that_has_not_run_out_outlives_a_redrive() -> None:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1), seconds=60.0)
+    s.wait(10.0)
+    s.go("cancel", submission(10, total=2, state="cancelled"), sub=10)
+    s.go("redrive", submission(10, total=2, life=2), sub=10)
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    assert check_named("receipts_end_with_their_life")(s.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

@@ -110,7 +110,7 @@ class Script:
             c.Reserve(
                 max=dice.choice((20, 200) if hungry else (1, 1, 2, 5, 20, 200)),
                 strategy=dice.choice(self.profile.strategies),
-                lease_seconds=dice.choice((0.0, 0.0, 1.0, 10.0)),
+                lease_seconds=dice.choice((0.0, 0.0, 1.0, 10.0)) if self.profile.brief else 0.0,
                 wait_seconds=self._patience(dice, (5.0, 20.0) if hungry else (0.0, 0.0, 0.0, 2.0, 20.0)),
             )
         )

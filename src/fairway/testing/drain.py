@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 
 from fairway.engine import commands as c
-from fairway.store.memory.shelf import Fault
 from fairway.testing.caller import Caller, Held, results_of
 from fairway.testing.world import World
 
-_ROUNDS_MAX = 200  # of reserving; much more than the longest back-off, delay and silence together need
+_IDLE_MAX = 200  # rounds in vain; much more than the longest back-off, delay and silence together need
+_ROUNDS_MAX = 5_000  # of reserving; a window of one row hands out one message in each
 _PAUSES_SECONDS = (1.0, 5.0, 35.0, 70.0, 700.0, 4000.0)
 _BATCH = 5000
 
@@ -37,10 +37,7 @@ def drain(world: World, dice: Random) -> bool:
 def _calm(world: World, dice: Random) -> None:
     """Faults stop; whatever callers have open is sent again until it is answered."""
     world.recorder.note(world.now, "drain")
-    world.next_fault = Fault.OK
-    world.fuse.left = -1
-    world.zombies.clear()
-    world.shelf.deliver_late()
+    world.calm()
     for _ in range(4):
         _ensure(world, dice)
         world.resend(dice, patience=0.0)
@@ -95,26 +92,41 @@ def _register(world: World, caller: Caller, dice: Random) -> bool:
 
 
 def _work_off(world: World, drainer: Caller, dice: Random) -> bool:
-    """Reserve and complete until nothing is left; time passes only when nothing can be handed out."""
+    """Reserve and complete until nothing is left; time passes only when nothing could be finished."""
     idle = 0
+    limited = any("MaxSimultaneous" in strategy for strategy in world.profile.strategies)
     for _ in range(_ROUNDS_MAX):
-        reply = _call(world, drainer, c.Reserve(_BATCH, "Fair", 60.0), dice)
-        if isinstance(reply, c.Reserved) and reply.spans:
-            chunks = [(id, i) for id, start, count, _ in reply.spans for i in range(start, start + count)]
-            held = Held(reply.epoch, reply.count, reply.seal, reply.deadline, chunks)
-            results: list[bytes | None] = [*results_of(chunks, held.epoch, held.count)]
-            _call(world, drainer, c.Complete([held.part(chunks)], results), dice)
-            drainer.held.clear()
+        if limited:  # what it lets through; nothing else is out, so it must let something through
+            _finish_some(world, drainer, 'MaxSimultaneous("tenant", 2, Fair)', dice, results=False)
+        if _finish_some(world, drainer, "Fair", dice, results=True):
             continue
         stats = _call(world, drainer, c.Stats(), dice, {})
         if stats is not None and not (
             stats.submissions_active or stats.chunks_waiting or stats.chunks_leased
         ):
             return True
+        if idle == _IDLE_MAX:
+            break
         world.now += _PAUSES_SECONDS[min(idle // 2, len(_PAUSES_SECONDS) - 1)]
         idle += 1
         _settle(world, dice)
     return False
+
+
+def _finish_some(world: World, drainer: Caller, strategy: str, dice: Random, *, results: bool) -> bool:
+    """Reserve and complete once; whether anything was done."""
+    reply = _call(world, drainer, c.Reserve(_BATCH, strategy, 60.0), dice)
+    if not isinstance(reply, c.Reserved) or not reply.spans:
+        return False
+    chunks = [(id, i) for id, start, count, _ in reply.spans for i in range(start, start + count)]
+    held = Held(reply.epoch, reply.count, reply.seal, reply.deadline, chunks)
+    parts = [held.part(chunks)]
+    complete = (
+        c.Complete(parts, [*results_of(chunks, held.epoch, held.count)]) if results else c.Complete(parts)
+    )
+    told = _call(world, drainer, complete, dice)
+    drainer.held.clear()
+    return told is not None and any(outcome == "done" for outcome, _ in told.outcomes)
 
 
 def _tell_the_truth(world: World, drainer: Caller, dice: Random) -> None:

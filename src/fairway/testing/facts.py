@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.limits import RESTORED_LEASE_SECONDS
 from fairway.model.config import QueueConfig
 from fairway.testing.history import History, Note, Request, Try
 
@@ -164,7 +165,7 @@ class Facts:
     def _gather_deliveries(self) -> None:
         by_receipt: dict[Receipt, list[Request]] = {}
         for request in self.history.of("reserve"):
-            if request.answered and request.ok["spans"]:
+            if request.answered and request.ok.get("spans"):
                 by_receipt.setdefault((request.ok["epoch"], request.ok["count"]), []).append(request)
         for receipt, requests in sorted(by_receipt.items()):
             # A named reservation only shrinks, so the answer with most chunks is the oldest.
@@ -296,6 +297,21 @@ def facts_of(history: History) -> Facts:
     if found is None:
         found = history.memo["facts"] = Facts(history)
     return found
+
+
+def over_at(facts: Facts, chunk: Chunk, hand: Hand, before: int) -> float | None:
+    """When a lease that nobody answered was surely over, on the owner's clock; None if that cannot be told."""
+    if hand.delivery.named or any(True for _ in chunk.settled(hand.receipt, "complete", "fail", "release")):
+        return None
+    until = hand.delivery.deadline
+    for renewal in chunk.settled(hand.receipt, "renew"):
+        if not renewal.outcome:
+            return None
+        if renewal.outcome == "renewed":
+            until = max(until, renewal.request.ok["deadline"])
+    # A start lets the leases that it finds live a little longer.
+    started = [facts.clock_high(at + 1, note.t) for at, note in facts.starts if hand.begin < at < before]
+    return max([until, *(clock + RESTORED_LEASE_SECONDS for clock in started)])
 
 
 def _name(request: Request) -> tuple[str, int]:

@@ -9,6 +9,7 @@ What stands in `args` and `ok` of each operation is said in `fairway.testing.voc
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ import msgspec
 from fairway.errors import CallerError
 
 FORMAT = 1
+_XZ = b"\xfd7zXZ"  # how a packed file begins
 UNKNOWN = (
     "group_unknown",
     "host_stuck",
     "no_host",
+    "outcome_unknown",
 )  # errors after which only the queue knows what became of a call
 
 
@@ -39,6 +42,8 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag="header", tag_
     config: dict[str, Any] = {}
     drained: bool = False  # it promises to end in a drain: nothing may be left
     origin: dict[str, Any] = {}  # the seed and steps of a simulation
+    window: int = 0  # rows of the owners' window, if the backlog may be longer: order is kept inside it only
+    carries: bool = False  # the store deletes by range, so rows may be carried forward to other places
 
 
 class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", tag_field="is"):
@@ -209,8 +214,9 @@ def _conclude(request: Request) -> None:
     """Say what is known of a request from its tries."""
     good = [one for one in request.tries if one.answered]
     if good:
-        # An empty reserve had no effect and is not kept, so the same number may bring work later.
-        full = [one for one in good if request.op != "reserve" or one.ok["spans"]]
+        # An empty reserve had no effect and is not kept, so the same number may bring work later. A queue that is
+        # broken may answer with something else altogether: then there is no work in it either.
+        full = [one for one in good if request.op != "reserve" or one.ok.get("spans")]
         first = min(full or good, key=lambda one: one.end)
         request.end, request.ok = first.end, first.ok
         request.hidden = not full and any(one.end < 0 for one in request.tries)
@@ -233,11 +239,21 @@ def parse(text: bytes) -> History:
 
 
 def load(path: Path) -> History:
-    """A history from a file."""
+    """A history from a file, which may be packed by xz."""
     try:
-        return parse(path.read_bytes())
+        text = path.read_bytes()
+        return parse(lzma.decompress(text) if text.startswith(_XZ) else text)
     except OSError as error:
         raise BadHistory(f"{path} cannot be read: {error.strerror}") from None
+    except lzma.LZMAError as error:
+        raise BadHistory(f"{path} cannot be unpacked: {error}; fetch it again") from None
+
+
+def save(history: History, path: Path) -> None:
+    """Write a history to a file; packed if its name ends with .xz."""
+    text = b"".join(line_bytes(line) for line in history.lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lzma.compress(text) if path.suffix == ".xz" else text)
 
 
 class Recorder:

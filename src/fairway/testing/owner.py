@@ -17,6 +17,7 @@ from fairway.engine.commands import Call, Reserved
 from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
 from fairway.engine.lookups import Found
+from fairway.engine.reads import Answer, Read
 from fairway.engine.state import Start
 from fairway.errors import FairwayError, Fenced, GroupUnknown, StoreFailed
 from fairway.model.page import payloads_of
@@ -24,10 +25,11 @@ from fairway.model.submission import Described
 from fairway.store.port import Store
 from fairway.testing.history import text_of
 
+_READS_MAX = 10_000  # rounds; the largest simulated backlog needs some hundred
 LoadEngine = Callable[[Store, Any, Start], Engine]
 
 
-class Answer(msgspec.Struct):
+class Said(msgspec.Struct):
     """What leaves an owner: the reply or the error of something sent to it."""
 
     sent: Any
@@ -44,9 +46,11 @@ class Owner:
         self.engine = load(store, self.meta, start)
         self.inbox: deque[tuple[Any, Call]] = deque()
         self.looked: deque[tuple[Any, Call, Found]] = deque()
-        self.outbox: deque[Answer] = deque()
+        self.outbox: deque[Said] = deque()
         self.open: dict[int, tuple[Any, Draft]] = {}  # drafts that have not left, by id
         self.closing: Closing | None = None
+        self.reads: list[Read] = []  # begun, and not made yet
+        self.read: list[tuple[Read, Answer | None]] = []  # made (None: failed), and not delivered
         self.alive = True
 
     def put(self, sent: Any, call: Call) -> None:
@@ -60,7 +64,10 @@ class Owner:
         sent, call = self.inbox.popleft()
         lookups = self.engine.lookups(call)
         found = None if lookups is None else lookups.read(self.store)
-        if found is not None and linger:
+        if found is not None and found.lodges and not self._owns():
+            self.inbox.appendleft((sent, call))
+            self._end(Fenced())
+        elif found is not None and linger:
             self.looked.append((sent, call, found))
         else:
             self._execute(sent, call, now, found)
@@ -78,7 +85,41 @@ class Owner:
 
     def _leave(self, sent: Any, draft: Draft) -> None:
         self.open.pop(id(draft), None)
-        self.outbox.append(Answer(sent, draft.reply, draft.error))
+        self.outbox.append(Said(sent, draft.reply, draft.error))
+
+    def begin_reads(self, now: float) -> None:
+        """What the window wants is asked of the store."""
+        self.reads += self.engine.begin_reads(now)
+
+    def make_read(self, fails: bool = False) -> None:
+        """The store answers the oldest read, or does not; what may be a later owner's is not looked at."""
+        read = self.reads.pop(0)
+        self.read.append((read, None if fails else read.read(self.store)))
+        if not fails and not self._owns():
+            self._end(Fenced())
+
+    def _owns(self) -> bool:
+        return self.store.owns(self.meta.range_id)
+
+    def deliver_read(self, now: float, which: int = 0) -> None:
+        """The answer of a read arrives, though much may have happened since."""
+        read, answer = self.read.pop(which)
+        if answer is None:
+            self.engine.read_failed(read, now)
+        else:
+            self.engine.delivered(read, answer, now)
+
+    def read_on(self, now: float) -> None:
+        """Every read that is wanted is made and delivered; after one that failed there is a pause."""
+        for _ in range(_READS_MAX):
+            while self.reads:
+                self.make_read()
+            while self.read:
+                self.deliver_read(now)
+            if not self.alive or not self.engine.wants_reads():
+                return
+            self.begin_reads(now)
+        raise AssertionError("the reads of the window never come to rest")
 
     def close(self, now: float) -> bool:
         """Close the filling group if none is being stored; says whether one is."""
@@ -112,12 +153,14 @@ class Owner:
         """Everybody who has no answer gets this error; the engine is worth nothing any more."""
         self.alive = False
         for sent, _ in list(self.open.values()):
-            self.outbox.append(Answer(sent, error=error))
+            self.outbox.append(Said(sent, error=error))
         for sent, *_ in (*self.inbox, *self.looked):
-            self.outbox.append(Answer(sent, error=error))
+            self.outbox.append(Said(sent, error=error))
         self.open.clear()
         self.inbox.clear()
         self.looked.clear()
+        self.reads.clear()
+        self.read.clear()
         self.closing = None
         return error.code
 

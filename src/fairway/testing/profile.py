@@ -33,6 +33,15 @@ OPS: dict[str, float] = {
     "trim": 3,
     "goodbye": 0.5,
 }
+_TURNING = (
+    "submit",
+    "cancel",
+    "set_weight",
+    "fail",
+    "release",
+    "renew",
+    "stale",
+)  # turns are not as forecast
 ALWAYS = ("submit", "put", "reserve", "complete", "resume")
 
 FAULTS: dict[str, float] = {
@@ -49,6 +58,10 @@ FAULTS: dict[str, float] = {
     "wall_clock": 0.5,  # it jumps, and the next start sees it
     "time_jump": 0.7,
     "caller_dies": 0.7,
+}
+
+BESIDE: dict[str, float] = {
+    "echo": 1.0,  # a stored group arrives a second time, later
 }
 
 
@@ -81,11 +94,25 @@ class Profile(msgspec.Struct):
     delays: bool
     hungry: bool  # there is seldom work enough, and whoever comes waits for it
     waits: bool = True  # calls may wait at all
+    window: int = 0  # rows of the window; 0: everything fits
+    fetched: int = 100  # rows beside it
+    by_range: bool = False  # the store deletes by range
+    brief: bool = True  # leases may be shorter than the queue's own
+    plan_steps: int = 0  # runs that a new plan takes in at a time; 0: all at once
+    journal_groups: int = 0  # groups for which an object may differ from its stored form; 0: as shipped
+    skew_seconds: float = 0.0  # how far the clocks of two owners' machines may be apart
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether there is something to do beside calls: reads of the window, slices of plans."""
+        return bool(self.window or self.plan_steps)
 
 
 def profile_of(seed: int) -> Profile:
     """The profile of a seed."""
     dice = Random(f"profile {seed}")
+    apart, slices = Random(f"window {seed}"), Random(f"slices {seed}")
+    store = Random(f"store {seed}")
     ops = {
         op: rate * dice.choice((0.3, 1, 1, 2))
         for op, rate in OPS.items()
@@ -94,7 +121,7 @@ def profile_of(seed: int) -> Profile:
     calm = dice.random() < 0.1
     faults = {} if calm else {name: rate for name, rate in FAULTS.items() if dice.random() < 0.5}
     strategies = dice.choice((["Fair"], ["Fair"], PLAIN, PLAIN, PLAIN, COMPOSED))
-    return Profile(
+    profile = Profile(
         seed=seed,
         callers=dice.randint(1, 5),
         tenants=dice.sample(["", "a", "b", "c", "whale"], dice.randint(1, 4)),
@@ -116,4 +143,29 @@ def profile_of(seed: int) -> Profile:
         chunks_max=dice.choice((3, 8, 8, 30, 200)) if dice.random() < 0.99 else 66_000,
         delays=dice.random() < 0.5,
         hungry=dice.random() < 0.25,
+        window=apart.choice((0, 0, 1, 2, 8)),
+        fetched=apart.choice((1, 3, 100)),
+        by_range=apart.random() < 0.5,
+        plan_steps=slices.choice((0, 0, 1, 2)),
+        journal_groups=store.choice((0, 0, 1, 3, 12)),
+        skew_seconds=store.choice((0.0, 0.0, 5.0)) if faults else 0.0,
     )
+    if faults:
+        profile.faults |= {name: rate for name, rate in BESIDE.items() if store.random() < 0.4}
+    if store.random() < 0.15:
+        profile.ops |= {"named": 40.0, "trim": 4.0, "complete": 30.0}  # else names are seldom asked for again
+    if profile.window and slices.random() < 0.4:
+        _in_order(profile, calm=slices.random() < 0.5)
+    return profile
+
+
+def _in_order(profile: Profile, calm: bool) -> None:
+    """Nothing makes a row leave its place, so that the window has to keep the order; calm: nor any turn."""
+    profile.delays = profile.by_range = False
+    profile.strategies = ["Fair"]
+    gone = ("redrive", "pause", "named", "trim", *(_TURNING if calm else ()))
+    profile.ops = {op: rate for op, rate in profile.ops.items() if op not in gone}
+    if calm:
+        profile.reply_loss, profile.fault_rate, profile.faults = 0.0, 0.0, {}
+        profile.config |= {"lease_seconds": 3600.0, "attempts_max": 5}
+        profile.brief, profile.pump_rate, profile.waits = False, 1.0, False

@@ -61,8 +61,8 @@ def simulate(
     except Exception as error:  # the engine never raises: whatever comes here is a finding
         raised.append(_raised(world, error))
     violations = raised or check_history(world.recorder.history())
-    outcome = Outcome(seed, len(kept), world.calls, world.starts, dict(world.faults), violations)
-    return Simulation(outcome, world.recorder)
+    told = Outcome(seed, len(kept), world.calls, world.starts, dict(world.faults), violations)
+    return Simulation(told, world.recorder)
 
 
 def _play(world: World, seed: int, kept: list[int]) -> None:
@@ -94,21 +94,27 @@ def _configure(world: World, seed: int) -> None:
     world.pump(world.owner, dice, 0.0)
 
 
-def _outcome(seed: int, steps: int) -> Outcome:
+def outcome(seed: int, steps: int) -> Outcome:
+    """One seed, without its history."""
     return simulate(seed, steps).outcome
 
 
-def simulate_many(seeds: Iterable[int], steps: int = STEPS, jobs: int = 1) -> Iterator[Outcome]:
+def simulate_many(
+    seeds: Iterable[int],
+    steps: int = STEPS,
+    jobs: int = 1,
+    outcome_of: Callable[[int, int], Outcome] = outcome,
+) -> Iterator[Outcome]:
     """Run many seeds, in several processes if asked; outcomes come as they are ready."""
     if jobs == 1:
         for seed in seeds:
-            yield _outcome(seed, steps)
+            yield outcome_of(seed, steps)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         many = list(seeds)
-        yield from pool.map(
-            _outcome, many, [steps] * len(many), chunksize=max(1, min(20, len(many) // (4 * jobs)))
-        )
+        # Few at a time if they are long, so that something is heard of them.
+        at_a_time = max(1, min(20, len(many) // (4 * jobs), 20 * STEPS // steps))
+        yield from pool.map(outcome_of, many, [steps] * len(many), chunksize=at_a_time)
 
 
 class Tally(msgspec.Struct):

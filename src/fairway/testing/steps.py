@@ -15,6 +15,8 @@ from fairway.testing.owner import Owner
 from fairway.testing.world import ZOMBIES_MAX, World
 
 _OPEN_CALLS_MAX = 3
+_DOES = ("execute", "execute", "execute", "look", "looked", "close", "store", "deliver")
+_DOES_READING = (*_DOES, "begin", "read", "read", "delivered", "delivered")
 
 
 def step(world: World, dice: Random) -> None:
@@ -79,7 +81,7 @@ def _work(world: World, owner: Owner, dice: Random) -> None:
     for _ in range(dice.randint(0, 4)):
         if not owner.alive:
             break
-        what = dice.choice(("execute", "execute", "execute", "look", "looked", "close", "store", "deliver"))
+        what = dice.choice(_DOES_READING if world.profile.reads_on else _DOES)
         if what in ("execute", "look") and owner.inbox:
             owner.execute(world.clock(owner), linger=what == "look")
         elif what == "looked":
@@ -90,6 +92,14 @@ def _work(world: World, owner: Owner, dice: Random) -> None:
             world.commit(owner)
         elif what == "deliver":
             world.deliver(owner, dice, loss)
+        elif what == "begin" and owner.engine.wants_reads():
+            owner.begin_reads(world.clock(owner))
+        elif what == "read" and owner.reads:
+            fails = bool(world.profile.faults) and dice.random() < 0.3
+            world.faults["read_error"] += fails
+            owner.make_read(fails)
+        elif what == "delivered" and owner.read:
+            owner.deliver_read(world.clock(owner), dice.randrange(len(owner.read)))
 
 
 def _reads(world: World, dice: Random) -> None:
@@ -108,7 +118,7 @@ def _reads(world: World, dice: Random) -> None:
 def _fault(world: World, dice: Random) -> None:
     faults = world.profile.faults
     name = dice.choices(list(faults), list(faults.values()))[0]
-    if name in ("fail", "unknown_stored", "unknown_lost", "late"):
+    if name in ("fail", "unknown_stored", "unknown_lost", "late", "echo"):
         world.next_fault = Fault(name)
     elif name == "crash_in_store":
         world.fuse.left = dice.randint(0, 12)

@@ -42,6 +42,7 @@ _OPS: dict[type, str] = {
     c.Configure: "configure",
     c.Join: "join",
     c.Trim: "trim",
+    c.Finish: "finish",
     c.Goodbye: "goodbye",
     c.Show: "show",
     c.Wait: "wait",

@@ -6,9 +6,12 @@ did or may have done could have kept it from being handed out in between.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import msgspec
 
-from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of
+from fairway.testing.facts import SLACK_SECONDS, Chunk, ChunkId, Delivery, Facts, Hand, facts_of, over_at
 from fairway.testing.history import History, Request
 
 
@@ -41,6 +44,33 @@ def witnesses_of(history: History) -> dict[ChunkId, Witness]:
                     witnesses[id] = witness
         memo["witnesses"] = witnesses
     return memo["witnesses"]
+
+
+def returned_of(history: History) -> list[Witness]:
+    """Chunks that waited again: their lease ran out unanswered, and they were handed out once more, later.
+
+    `due` of such a witness is when the lease was surely over.
+    """
+    memo = history.memo
+    if "returned" not in memo:
+        facts = facts_of(history)
+        hidden = any(r.hidden for r in history.of("reserve"))
+        paused = {r.args["sub"] for r in history.of("pause") if r.possible and r.args.get("sub")}
+        sure = not hidden and not _named_may_shrink(history)
+        chunks = [(id, chunk) for id, chunk in facts.chunks.items() if sure and id[0] not in paused]
+        memo["returned"] = [w for id, chunk in chunks for w in _returned(facts, id, chunk)]
+    return memo["returned"]
+
+
+def _returned(facts: Facts, id: ChunkId, chunk: Chunk) -> Iterator[Witness]:
+    for first, second in pairwise(chunk.hands):
+        end = second.request.end
+        run = second.delivery.runs.get(id[0])
+        until = over_at(facts, chunk, first, second.begin)
+        if run is None or until is None or second.attempt != first.attempt + 1:
+            continue
+        if not facts.redriven(id[0], 0, end) and not facts.forgotten(first.begin, end):
+            yield Witness(id, run["tenant"], first.request, max(until, run["not_before"]), second)
 
 
 def _named_may_shrink(history: History) -> bool:

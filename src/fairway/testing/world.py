@@ -6,21 +6,26 @@ Guards: one seed, one history: every step has dice of its own, so steps can be l
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from fairway.engine import commands as c
 from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
 from fairway.engine.state import Start
+from fairway.errors import StoreFailed
 from fairway.model.page import results_of as page_results
 from fairway.store.memory.shelf import Fault, Shelf
 from fairway.store.memory.store import MemoryStore
+from fairway.store.port import Store
 from fairway.testing.caller import Asked, Caller, Sent
 from fairway.testing.client_script import Script
 from fairway.testing.fuse import Fuse, FusedStore, Stopped
 from fairway.testing.history import Header, Recorder
-from fairway.testing.owner import Answer, LoadEngine, Owner
+from fairway.testing.owner import LoadEngine, Owner, Said
 from fairway.testing.profile import Profile
 from fairway.testing.vocabulary import reply_of
 
@@ -30,21 +35,36 @@ PATIENCE_SECONDS = 3.0  # then a caller sends its request again
 ZOMBIES_MAX = 2
 
 
+class Disk(Protocol):
+    """What outlives the owners; `faults` says what becomes of the next group."""
+
+    faults: Callable[[Any], Fault]
+
+    def deliver_late(self) -> object:
+        """What was on its way arrives."""
+        ...
+
+    def power_loss(self) -> None:
+        """What was not synced is gone."""
+        ...
+
+
 class World:
     """Everything of one simulated history."""
 
     owner_of = Owner
 
-    def __init__(self, profile: Profile, load: LoadEngine = Engine.load, shelf: Shelf | None = None) -> None:
+    def __init__(self, profile: Profile, load: LoadEngine = Engine.load, shelf: Disk | None = None) -> None:
         self.profile = profile
         self.load = load
         self.now = BEGIN
         self.wall_shift = 0.0
-        self.shelf = shelf or Shelf()
+        self.shelf: Disk = shelf or Shelf(by_range=profile.by_range)
         self.shelf.faults = self._commit_fault
         self.next_fault = Fault.OK
         self.fuse = Fuse()
-        header = Header(queue=QUEUE, drained=True, origin={"seed": profile.seed})
+        header = Header(queue=QUEUE, drained=True, origin={"seed": profile.seed}, window=profile.window)
+        header = replace(header, carries=profile.by_range)
         self.recorder = Recorder(header)
         self.script = Script(profile)
         self.owner: Owner | None = None
@@ -62,19 +82,36 @@ class World:
     def start(self, dice: Random) -> None:
         """A new owner takes over."""
         wall = self.now + self.wall_shift
+        if self.profile.skew_seconds:
+            wall += dice.uniform(-self.profile.skew_seconds, self.profile.skew_seconds)
         forget, self.forgets = self.forgets, False
         start = Start(QUEUE, dice.getrandbits(32), dice.getrandbits(63), wall, forget, self.above_id)
+        if self.profile.window:
+            more = {"fetched_rows": self.profile.fetched, "gc_rows": 2}
+            start = replace(start, window_rows=self.profile.window, **more)
+        if self.profile.plan_steps:
+            start = replace(start, plan_steps=self.profile.plan_steps)
+        if self.profile.journal_groups:
+            start = replace(start, journal_groups=self.profile.journal_groups)
         self.starts += 1
-        store = FusedStore(MemoryStore.open(QUEUE, self.shelf), self.fuse)
+        store = FusedStore(self.open_store(), self.fuse)
         try:
             owner = self.owner_of(store, start, self.load)  # pyright: ignore[reportArgumentType]
         except Stopped:
             self.faults["crash_in_start"] += 1
             return
+        except StoreFailed:
+            self.faults["failed_start"] += 1
+            return
         self.bases[id(owner)] = owner.engine.state.now - self.now
         self.owner = owner
         more: dict[str, Any] = {"forget_leases": True} if forget else {}
         self.recorder.note(self.now, "start", clock=wall, **more)
+
+    def open_store(self) -> Store:
+        """A new handle on the disk."""
+        assert isinstance(self.shelf, Shelf)
+        return MemoryStore.open(QUEUE, self.shelf)
 
     def clock(self, owner: Owner) -> float:
         """What an owner believes the time to be."""
@@ -87,6 +124,13 @@ class World:
             # The same process goes on with a new engine; one that crashed remembers nothing.
             self.above_id = 0 if self.owner.alive else self.owner.engine.state.last_id
         self.owner = None
+
+    def calm(self) -> None:
+        """Nothing goes wrong from now on, and what was late arrives."""
+        self.next_fault = Fault.OK
+        self.fuse.left = -1
+        self.zombies.clear()
+        self.shelf.deliver_late()
 
     def _commit_fault(self, group: object) -> Fault:
         fault, self.next_fault = self.next_fault, Fault.OK
@@ -123,7 +167,7 @@ class World:
                 continue
             self._arrive(owner, answer)
 
-    def _arrive(self, owner: Owner, answer: Answer) -> None:
+    def _arrive(self, owner: Owner, answer: Said) -> None:
         sent: Sent = answer.sent
         payloads = None
         if isinstance(answer.reply, c.Reserved):
@@ -131,7 +175,7 @@ class World:
         sent.caller.hear(sent, self.now, answer.reply, answer.error, payloads)
         self._learn(sent, answer)
 
-    def _learn(self, sent: Sent, answer: Answer) -> None:
+    def _learn(self, sent: Sent, answer: Said) -> None:
         caller, command, reply = sent.caller, sent.call.command, answer.reply
         if answer.error is not None:
             return
@@ -155,10 +199,16 @@ class World:
         owner.execute_looked(self.clock(owner))
         while owner.alive and owner.inbox:
             owner.execute(self.clock(owner))
-        for _ in range(2):
+        self._store_all(owner)
+        self.deliver(owner, dice, loss)
+
+    def _store_all(self, owner: Owner) -> None:
+        """Store what is open; in between the window reads what it wants, and plans are made."""
+        for _ in range(4 if self.profile.reads_on else 2):
+            if owner.alive and (self.profile.reads_on or owner.engine.wants_reads()):
+                owner.read_on(self.clock(owner))
             if owner.alive and owner.close(self.clock(owner)):
                 self.commit(owner)
-        self.deliver(owner, dice, loss)
 
     def commit(self, owner: Owner) -> None:
         """Store the closed group; what an owner without the queue says from memory is not sent."""
@@ -194,13 +244,14 @@ class World:
             self.recorder.end(self.now, line, {"stats": stats, "active": active, "tenants": tenants})
 
     def _read(self, owner: Owner, command: c.Command) -> Draft:
-        return owner.engine.execute(c.Call(command), self.clock(owner))
+        """Execute a command with what it needs from the store."""
+        lookups = owner.engine.lookups(c.Call(command))
+        found = None if lookups is None else lookups.read(owner.store)
+        return owner.engine.execute(c.Call(command), self.clock(owner), found)
 
     def pump_reads(self, owner: Owner) -> None:
         """Store what is open, so that what was read may be told."""
-        for _ in range(2):
-            if owner.alive and owner.close(self.clock(owner)):
-                self.commit(owner)
+        self._store_all(owner)
 
     def results(self, caller: Caller, submission: int) -> None:
         """Read the registered results of a submission, as `collect` does."""
@@ -220,4 +271,4 @@ class World:
         config, now = owner.engine.state.config, self.clock(owner)
         ids = owner.store.ended_before(now - config.retention_seconds, 500)
         keys = owner.store.keys_expired(now, 500)
-        owner.engine.execute(c.Call(c.Purge(ids, keys, now - config.event_seconds)), now)
+        self._read(owner, c.Purge(ids, keys, now - config.event_seconds))

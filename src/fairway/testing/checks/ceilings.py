@@ -1,6 +1,7 @@
 """Ceilings: no pick under a hard limit is made while as many chunks of that value are surely in flight.
 
-Guards: DESIGN promise 10. A limit counts only where every step of the strategy that may have chosen the chunk has it.
+Guards: DESIGN promise 10, and that a limit that is free again lets work through. A limit counts only where every step
+of the strategy that may have chosen the chunk has it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from fairway.strategy.candidate import Candidate, selects, value_of
 from fairway.strategy.text import parse
 from fairway.strategy.tiers import Tier, Value
 from fairway.testing.checks.leases import held_until
-from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of
-from fairway.testing.history import History
+from fairway.testing.checks.order import beside, waited
+from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of, over_at
+from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
 from fairway.testing.witness import strategies_of
 
@@ -35,6 +37,59 @@ def check_ceilings_hold(history: History) -> list[Violation]:
                 requests = {hand.receipt: hand.request for hand in out}.values()
                 violations.append(found("ceilings_hold", what, *requests, delivery.request))
     return violations
+
+
+def check_limits_open_again(history: History) -> list[Violation]:
+    """A reserve under a limit on tenants comes back empty only if the tenant of whatever waits may be at its limit."""
+    facts = facts_of(history)
+    hidden = [r.begin for r in history.of("reserve") if r.hidden]
+    empty: list[tuple[Request, Try]] = []
+    most: dict[int, int] = {}
+    for request in history.of("reserve"):
+        limit = _limit_of_tenants(strategies_of(facts, request)) if not request.args.get("consumer") else 0
+        for one in request.tries if limit else ():
+            if one.answered and not one.ok["spans"] and not any(begin < one.end for begin in hidden):
+                empty.append((request, one))
+                most[one.begin] = limit
+    violations: list[Violation] = []
+    for request, one, near in beside(history, empty):
+        for witness in near:
+            if waited(history, witness, request, one):
+                out = _possibly_out(facts, witness.tenant, one)
+                if out < most[one.begin]:
+                    what = f"a reserve came back empty while chunk {witness.id} waited and at most {out} were out"
+                    requests = (witness.accepted, request, witness.hand.request)
+                    violations.append(found("limits_open_again", what, *requests))
+                    break
+    return violations
+
+
+def _limit_of_tenants(texts: set[str]) -> int:
+    """The limit of a strategy that limits tenants and nothing else; 0 if it is another one."""
+    tiers = [tier for text in texts for tier in parse(text).tiers()]
+    if len(tiers) != 1 or tiers[0].selection or [key for key, _ in tiers[0].limits] != ["tenant"]:
+        return 0
+    cap = tiers[0].limits[0][1]
+    return cap.chunks if cap.chunks is not None and cap.percent is None else 0
+
+
+def _possibly_out(facts: Facts, tenant: str, one: Try) -> int:
+    """How many chunks of a tenant may have been in flight while a reserve looked."""
+    out = 0
+    now = facts.clock_low(one.begin, one.begin_t)
+    for id, chunk in facts.chunks.items():
+        if facts.tenants.get(id[0]) != tenant:
+            continue
+        for hand in chunk.hands:
+            if hand.begin > one.end:
+                continue
+            answered = any(
+                s.outcome not in ("", "lost", "renewed") and s.request.end < one.begin
+                for s in chunk.settled(hand.receipt, "complete", "fail", "release")
+            )
+            until = None if answered else over_at(facts, chunk, hand, one.begin)
+            out += not answered and (until is None or until >= now)
+    return out
 
 
 def _taken(facts: Facts, delivery: Delivery) -> dict[_Name, tuple[int, int]]:

@@ -134,6 +134,26 @@ def check_deliveries_are_bounded(history: History) -> list[Violation]:
     return violations
 
 
+def check_fail_fast_ends(history: History) -> list[Violation]:
+    """Once a chunk of a submission that fails fast is dead, nothing of it is handed out in that life."""
+    facts = facts_of(history)
+    fast = {o.id for o in facts.offers if o.id and not o.known and o.given.get("policy") == "fail_fast"}
+    dead = {
+        id[0]: (s.request, s.request.end)
+        for id, chunk in facts.chunks.items()
+        for s in chunk.settlings
+        if id[0] in fast and s.outcome == "dead"
+    }
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        fail, end = dead.get(id[0], (None, 0))
+        for hand in chunk.hands if fail is not None else ():
+            if hand.begin > end and fail is not None and not facts.redriven(id[0], 0, hand.request.end):
+                what = f"chunk {id} was handed out though another chunk is dead and its submission fails fast"
+                violations.append(found("fail_fast_ends", what, fail, hand.request))
+    return violations
+
+
 def check_deadlines_hold(history: History) -> list[Violation]:
     """Nothing is delivered after the deadline of its submission."""
     facts = facts_of(history)

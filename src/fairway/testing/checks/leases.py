@@ -5,8 +5,8 @@ Guards: DESIGN promise 2, and that a chunk is handed out again only after its ea
 
 from __future__ import annotations
 
-from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Hand, Settling, facts_of
-from fairway.testing.history import History
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Hand, Settling, facts_of, over_at
+from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 
 ACCEPTED = ("done", "already", "retrying", "dead", "renewed", "released")
@@ -62,6 +62,40 @@ def held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
         until = deadline if renewal.request.begin > last_begin else min(until, deadline)
         last_begin = max(last_begin, renewal.request.end)
     return until
+
+
+def check_receipts_end_with_their_life(history: History) -> list[Violation]:
+    """A lease that ran out is worth nothing after its submission ended and was redriven."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        redrives = [r for r in facts.by_target["redrive"].get(id[0], []) if r.answered]
+        for hand in chunk.hands if redrives else ():
+            for late in chunk.settled(hand.receipt, "complete"):
+                redrive = next((r for r in redrives if r.end < late.request.begin), None)
+                if late.outcome == "done" and redrive is not None and _was_over(facts, id, hand, redrive):
+                    what = f"a result of chunk {id} came with receipt {hand.receipt} of an earlier life"
+                    violations.append(
+                        found("receipts_end_with_their_life", what, hand.request, redrive, late.request)
+                    )
+    return violations
+
+
+def _was_over(facts: Facts, id: tuple[int, int], hand: Hand, redrive: Request) -> bool:
+    """Whether the lease had surely run out, and its submission surely ended, before the redrive."""
+    chunk = Chunk(facts.chunks[id].hands, [s for s in facts.chunks[id].settlings if s.verb == "renew"])
+    until = over_at(facts, chunk, hand, redrive.begin)
+    if until is None or until >= facts.clock_low(redrive.begin, redrive.begin_t) - SLACK_SECONDS:
+        return False
+    if facts.forgotten(hand.begin, redrive.end):
+        return False
+    ended = [
+        view.request
+        for view in facts.views.get(id[0], [])
+        if view.ended and hand.request.end < view.request.begin and view.request.end < redrive.begin
+    ]
+    others = [r for r in facts.by_target["redrive"].get(id[0], []) if r is not redrive]
+    return bool(ended) and not any(r.begin < redrive.end for r in others)
 
 
 def _asked_again(facts: Facts, hand: Hand) -> bool:

@@ -10,10 +10,18 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import chain, islice
 
-from fairway.testing.facts import ChunkId, facts_of
+from fairway.testing.checks.windowed import fifo_until
+from fairway.testing.facts import SLACK_SECONDS, ChunkId, facts_of
 from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
-from fairway.testing.witness import Witness, is_plain_fair, may_be_paused, strategies_of, witnesses_of
+from fairway.testing.witness import (
+    Witness,
+    is_plain_fair,
+    may_be_paused,
+    returned_of,
+    strategies_of,
+    witnesses_of,
+)
 
 
 class _Line:
@@ -45,8 +53,9 @@ def check_fifo_inside_a_tenant(history: History) -> list[Violation]:
     for witness in sorted(witnesses.values(), key=lambda w: w.id):
         lines.setdefault(witness.tenant, _Line()).waiting.append(witness)
     violations: list[Violation] = []
+    until = fifo_until(history)
     for delivery in facts.deliveries:
-        fair, told = is_plain_fair(facts, delivery.request), False
+        fair, told = is_plain_fair(facts, delivery.request) and delivery.request.end < until, False
         for id, _ in delivery.picks():
             mine = witnesses.get(id)
             if mine is None or mine.hand.delivery is not delivery:
@@ -75,8 +84,8 @@ def check_no_wrong_empty_answer(history: History) -> list[Violation]:
         and not any("(" in strategy for strategy in strategies_of(facts_of(history), request))
     ]
     violations: list[Violation] = []
-    for request, one, near in _beside(history, sorted(empty, key=lambda pair: pair[1].begin)):
-        witness = next((w for w in near if _waited(history, w, request, one)), None)
+    for request, one, near in beside(history, empty):
+        witness = next((w for w in near if waited(history, w, request, one)), None)
         if witness is not None:
             what = f"a reserve came back empty while chunk {witness.id} waited"
             requests = (witness.accepted, request, witness.hand.request)
@@ -84,15 +93,16 @@ def check_no_wrong_empty_answer(history: History) -> list[Violation]:
     return violations
 
 
-def _beside(
+def beside(
     history: History, tries: list[tuple[Request, Try]]
 ) -> Iterator[tuple[Request, Try, Iterator[Witness]]]:
     """Each try with the witnesses that were accepted before its end and not yet handed out at its begin."""
-    coming = sorted(witnesses_of(history).values(), key=lambda w: w.accepted.end)
+    both = (*witnesses_of(history).values(), *returned_of(history))
+    coming = sorted(both, key=lambda w: w.accepted.end)
     ends = [witness.accepted.end for witness in coming]
     waiting: list[tuple[int, int, Witness]] = []  # a heap by the begin of the reserve that took it
     came = 0
-    for request, one in tries:
+    for request, one in sorted(tries, key=lambda pair: pair[1].begin):
         while came < len(coming) and ends[came] < one.begin:
             heappush(waiting, (coming[came].hand.request.begin, came, coming[came]))
             came += 1
@@ -102,16 +112,21 @@ def _beside(
         yield request, one, chain((witness for _, _, witness in waiting), later)
 
 
-def _waited(history: History, witness: Witness, request: Request, one: Try) -> bool:
+def waited(history: History, witness: Witness, request: Request, one: Try) -> bool:
     """Whether the witness surely waited at a moment at which the reserve was surely looking for work."""
     accepted, handed = witness.accepted, witness.hand.request.begin
     if accepted.end < one.begin:  # it looks when it comes
-        looked, waited = one.begin, handed > one.end
+        looked, there = one.begin, handed > one.end
     else:
         # It came at the latest `seconds` before its answer, and stays for as long: so it is there in between.
         seconds = request.args.get("wait_seconds", 0.0)
         looked = accepted.end
         there = one.end_t - seconds < accepted.end_t < one.begin_t + seconds <= one.end_t
-        waited = there and handed > accepted.end
-    due = witness.due < facts_of(history).clock_low(one.begin, one.begin_t) if waited else False
+        there = there and handed > accepted.end
+    if not there:
+        return False
+    facts = facts_of(history)
+    # Who waits is served before he is told that there is nothing, so what is due by then counts too.
+    stays = 0.0 if facts.restarted(one.begin, one.end) else request.args.get("wait_seconds", 0.0)
+    due = witness.due < facts.clock_low(one.begin, one.begin_t + stays) - SLACK_SECONDS
     return due and not may_be_paused(history, looked, one.end, witness.tenant)

@@ -13,6 +13,7 @@ from itertools import combinations
 import msgspec
 
 from fairway.fair.weights import W_DEFAULT, U
+from fairway.testing.checks.windowed import shares_until
 from fairway.testing.facts import ChunkId, Delivery, Facts, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
@@ -35,7 +36,7 @@ def check_fair_shares(history: History) -> list[Violation]:
     """The pair bound, for every two tenants and every stretch in which both surely stay eligible."""
     facts = facts_of(history)
     violations: list[Violation] = []
-    for stretch in _stretches(facts):
+    for stretch in _stretches(facts, shares_until(history)):
         if any(span[0] not in facts.tenants for delivery in stretch for span in delivery.spans):
             continue
         picks = [Pick(facts.tenants[id[0]], at, id) for at, d in enumerate(stretch) for id, _ in d.picks()]
@@ -53,13 +54,15 @@ def check_fair_shares(history: History) -> list[Violation]:
     return violations
 
 
-def _stretches(facts: Facts) -> list[list[Delivery]]:
-    """Runs of plain Fair deliveries between which no dispatch is hidden from the callers."""
+def _stretches(facts: Facts, until: int) -> list[list[Delivery]]:
+    """Runs of plain Fair deliveries before a place between which no dispatch is hidden from the callers."""
     stretches: list[list[Delivery]] = []
     open_: list[Delivery] = []
     before: Delivery | None = None
     hidden = [r for r in facts.history.of("reserve") if r.hidden]
     for delivery in facts.deliveries:
+        if delivery.request.end >= until:
+            break
         strategies = strategies_of(facts, delivery.request)
         doubtful = "Fair" in strategies and len(strategies) > 1  # it may have been charged, or not
         if doubtful or (before is not None and _breaks(facts, before, delivery, hidden)):

@@ -23,11 +23,12 @@ from fairway.testing.conformance.fence import FenceRules
 from fairway.testing.conformance.owner import Make, Owner, everything
 from fairway.testing.conformance.runs import RunRules
 from fairway.testing.conformance.wholes import WholeRules
+from fairway.testing.conformance.window import WindowRules
 
 __all__ = ["Make", "Owner", "StoreConformance", "everything"]
 
 
-class StoreConformance(FenceRules, RunRules, ContentRules, WholeRules):
+class StoreConformance(FenceRules, RunRules, ContentRules, WholeRules, WindowRules):
     """The suite. `make(queue_name)` must be given by a fixture of the subclass."""
 
     @pytest.fixture

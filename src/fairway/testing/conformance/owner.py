@@ -74,6 +74,10 @@ def everything(store: Store, ids: list[int]) -> dict[str, Any]:
     return {
         "number": store.last_number(),
         "active": list(store.active()),
+        "above": store.above((0, -1), _MANY),
+        "listed": store.listed(None, {}, -1, _MANY),
+        "due": store.times("due", (0.0, -1), _MANY),
+        "deadline": store.times("deadline", (0.0, -1), _MANY),
         "objects": {kind: list(store.objects(kind)) for kind in Kind},
         "journal": list(store.journal()),
         "runs": [store.run(id) for id in ids],

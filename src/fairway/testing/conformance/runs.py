@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.model.stored import Move, StoredRun
+from fairway.model.stored import Kind, Move, Put, StoredRun
 from fairway.testing.conformance.owner import Owner
 
 
@@ -28,7 +28,7 @@ class RunRules:
 
     def test_an_ended_run_leaves_the_levels_and_stays_readable(self, owner: Owner) -> None:
         owner.write(rows=[owner.row(1, 5, "acme", pages=(b"payload",)), owner.row(2, 6)])
-        owner.write(ends=[owner.end(1, 5)])
+        owner.write(puts=[Put(Kind.PROGRESS, owner.id(1), 0, b"progress")], ends=[owner.end(1, 5)])
         assert owner.active() == [2]
         ended = StoredRun(owner.id(1), 5, "acme", b"body 1", "completed", b"end 1")
         assert owner.store.run(owner.id(1)) == ended

@@ -5,64 +5,34 @@ Guards: a transport is a transport when it passes this suite; neither end relies
     class TestMyTransport(TransportConformance):
         @pytest.fixture
         def place(self, tmp_path):
-            return Place(lambda: my.listen(tmp_path / "x"), lambda: my.connect(tmp_path / "x", 5.0))
+            return Place(lambda: my.listen(tmp_path / "x"), lambda **bounds: my.connect(tmp_path / "x", **bounds))
 """
 
 from __future__ import annotations
 
 import os
-import select
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
 
 from fairway.runtime.transport.port import Connection, Listener, PeerGone
+from fairway.testing.conformance.ends import (
+    PATIENCE_SECONDS,
+    Pair,
+    Place,
+    accepted,
+    frame_of,
+    frames_until_the_end,
+    readable,
+    received,
+    talk_first,
+    talk_second,
+    victim,
+)
 
-_PATIENCE_SECONDS = 30.0  # a busy machine is not a reason to fail
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a test listens and connects."""
-
-    listen: Callable[[], Listener]
-    connect: Callable[[], Connection]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Both ends of one connection."""
-
-    here: Connection
-    there: Connection
-
-
-def readable(end: Connection | Listener, seconds: float = _PATIENCE_SECONDS) -> bool:
-    """Whether the descriptor becomes readable in time."""
-    return bool(select.select([end.fileno()], [], [], seconds)[0])
-
-
-def accepted(listener: Listener) -> Connection:
-    """Who connected; it must be somebody."""
-    assert readable(listener)
-    connection = listener.accept()
-    assert connection is not None
-    return connection
-
-
-def received(connection: Connection, count: int, also: Callable[[], object] = lambda: None) -> list[bytes]:
-    """So many frames, with something else done meanwhile."""
-    frames: list[bytes] = []
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while len(frames) < count and time.monotonic() < until:
-        if readable(connection, 0.05):
-            frames += connection.receive()
-        also()
-    return frames
+VICTIMS = pytest.mark.parametrize("listens", [False, True], ids=["who connected", "who listened"])
 
 
 class TransportConformance:
@@ -78,13 +48,24 @@ class TransportConformance:
         yield listener
         listener.close()
 
-    @pytest.fixture
-    def pair(self, place: Place, listener: Listener) -> Iterator[Pair]:
+    @pytest.fixture(params=["at first", "after some talk"])
+    def pair(self, request: pytest.FixtureRequest, place: Place, listener: Listener) -> Iterator[Pair]:
         here = place.connect()
         there = accepted(listener)
+        if request.param != "at first":
+            self._talk(place, here, there)
         yield Pair(here, there)
         here.close()
         there.close()
+
+    @staticmethod
+    def _talk(place: Place, here: Connection, there: Connection) -> None:
+        second = threading.Thread(target=talk_first, args=(here,))
+        second.start()
+        talk_second(there)
+        second.join(PATIENCE_SECONDS)
+        place.talked(here)
+        place.talked(there)
 
     # -- frames
 
@@ -131,6 +112,40 @@ class TransportConformance:
         assert pair.here.flush()
         assert pair.here.left_bytes == 0
 
+    def test_who_has_much_to_read_and_reads_nothing_is_cut_off(
+        self, place: Place, listener: Listener
+    ) -> None:
+        here = place.connect(outbox_bytes_max=100_000, outbox_seconds_max=0.1)
+        there = accepted(listener)
+        self._talk(place, here, there)
+        until = time.monotonic() + PATIENCE_SECONDS
+        with pytest.raises(PeerGone, match="read none"):
+            while here.left_bytes < 200_000:
+                here.send([b"x" * 4000])
+            while time.monotonic() < until:
+                here.flush()
+                time.sleep(0.02)
+        assert frames_until_the_end(there), "what was sent before is received"
+        here.close()
+        there.close()
+
+    def test_who_reads_slowly_is_not_cut_off(self, place: Place, listener: Listener) -> None:
+        here = place.connect(outbox_bytes_max=100_000, outbox_seconds_max=0.5)
+        there = accepted(listener)
+        self._talk(place, here, there)
+        frames = [*(frame_of(n) for n in range(16)), os.urandom(700_000)]  # one call: it is not late yet
+        assert not here.send(frames)
+        got: list[bytes] = []
+        while here.left_bytes > 100_000:
+            time.sleep(0.6)  # longer than it may read nothing
+            assert readable(there)
+            got += there.receive()
+            here.flush()
+        got += received(there, len(frames) - len(got), here.flush)
+        assert got == frames
+        here.close()
+        there.close()
+
     # -- ends
 
     def test_what_was_sent_before_the_end_is_received_first(self, pair: Pair) -> None:
@@ -157,31 +172,73 @@ class TransportConformance:
             pair.here.receive()
         cutter.join()
 
+    # -- kills, of either side, with frames under way
+
     @pytest.mark.real
-    def test_a_process_that_was_killed_is_seen_to_be_gone(self, place: Place, listener: Listener) -> None:
-        child = os.fork()
-        if child == 0:  # pragma: no cover
-            connection = place.connect()
-            connection.send([b"here"])
-            signal.pause()
-            os._exit(0)
-        connection = accepted(listener)
-        assert received(connection, 1) == [b"here"]
-        assert connection.peer_pid in (0, child)
-        assert connection.peer_pid == 0 or connection.peer_alive()
-        os.kill(child, signal.SIGKILL)
-        assert readable(connection)
-        with pytest.raises(PeerGone):
-            connection.receive()
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while (
-            connection.peer_alive() and time.monotonic() < until
-        ):  # before it is waited for: nobody may do that
-            time.sleep(0.01)
-        assert not connection.peer_alive()
-        os.waitpid(child, 0)
-        assert not connection.peer_alive()
-        connection.close()
+    @VICTIMS
+    def test_a_process_that_was_killed_is_seen_to_be_gone(self, place: Place, listens: bool) -> None:
+        with victim(place, listens, lambda end, tell: None) as other:
+            here = other.here
+            assert here.peer_pid in (0, other.pid)
+            assert here.peer_pid == 0 or here.peer_alive()
+            other.kill()
+            assert readable(here)
+            assert frames_until_the_end(here) == []
+            until = time.monotonic() + PATIENCE_SECONDS
+            # Before it is waited for: nobody may do that.
+            while here.peer_alive() and time.monotonic() < until:
+                time.sleep(0.01)
+            assert not here.peer_alive()
+            os.waitpid(other.pid, 0)
+            assert not here.peer_alive()
+
+    @pytest.mark.real
+    @VICTIMS
+    def test_what_a_killed_process_had_sent_is_received_first(self, place: Place, listens: bool) -> None:
+        def act(end: Connection, tell: Callable[[], None]) -> None:
+            assert end.send([frame_of(n) for n in range(40)])
+            tell()
+
+        with victim(place, listens, act) as other:
+            other.wait_for_word()
+            other.kill()
+            os.waitpid(other.pid, 0)
+            assert frames_until_the_end(other.here) == [frame_of(n) for n in range(40)]
+
+    @pytest.mark.real
+    @VICTIMS
+    def test_a_process_that_is_killed_while_it_sends_leaves_whole_frames_in_order(
+        self, place: Place, listens: bool
+    ) -> None:
+        def act(end: Connection, tell: Callable[[], None]) -> None:
+            n = 0
+            while True:
+                end.send([frame_of(n + k) for k in range(5)])
+                n += 5
+                while not end.flush():
+                    time.sleep(0.001)
+
+        for kill_after in (1, 100, 1000):
+            with victim(place, listens, act) as other:
+                got = received(other.here, kill_after)
+                other.kill()
+                os.waitpid(other.pid, 0)
+                got += frames_until_the_end(other.here)
+                assert len(got) >= kill_after
+                assert got == [frame_of(n) for n in range(len(got))]
+
+    @pytest.mark.real
+    @VICTIMS
+    def test_what_a_killed_process_never_read_holds_nobody_up(self, place: Place, listens: bool) -> None:
+        with victim(place, listens, lambda end, tell: None) as other:
+            other.here.send([frame_of(n) for n in range(40)])
+            other.kill()
+            os.waitpid(other.pid, 0)
+            with pytest.raises(PeerGone):
+                for _ in range(1000):
+                    other.here.send([b"x" * 1000])
+        with victim(place, listens, lambda end, tell: end.send([b"anew"])) as other:
+            assert received(other.here, 1) == [b"anew"], "nothing is left of the one before"
 
     # -- listeners
 

@@ -1,0 +1,1 @@
+"""The simulator, the history checker and the conformance suite of bucket queues."""

@@ -1,0 +1,1 @@
+"""Disks for tests: they lose power, fail on request and flip bits."""

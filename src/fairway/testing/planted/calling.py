@@ -1,0 +1,106 @@
+"""Bugs of calls: request numbers, keys, pauses, delays, deadlines, cancels.
+
+Guards: each forgets one thing that a caller was promised.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.engine import backlog, due, ending, steering, submitting
+from fairway.engine.clients import Client
+from fairway.engine.run import Run
+from fairway.engine.state import State
+from fairway.testing.planted.planting import plant, wrong
+
+# -- request numbers
+
+_receive = Client.receive
+
+
+@wrong("a number that was received is executed again", Client, "receive")
+def without_a_mark(self: Client, received: int) -> None:
+    self.outcomes = {n: outcome for n, outcome in self.outcomes.items() if n > received}
+
+
+@wrong("an answer is dropped before it was received", Client, "receive")
+def one_too_many(self: Client, received: int) -> None:
+    _receive(self, received + 1)
+
+
+# -- keys
+
+
+@wrong("an idempotency key is forgotten", submitting, "_keep_keys")
+def keep_none(state: State, ids: list[int]) -> None:
+    pass
+
+
+_known_keys = submitting._known_keys
+
+
+@wrong("a key stands for any content", submitting, "_known_keys")
+def any_content(state: State, offers: list[Any], found: Any) -> Any:
+    known: dict[tuple[str, str], int] = {}
+    for offer in offers:
+        where = (offer.described.tenant, offer.described.key)
+        key = state.recent_keys.get(where) or found.keys.get(where)
+        if where[1] and key is not None and not 0 < key.expires <= state.now:
+            known[where] = key.id
+    return known
+
+
+# -- what a run waits for
+
+_standing_of, _end = backlog.standing_of, ending.end
+
+
+def _ignoring(field: str, nothing: object) -> Any:
+    def standing_of(run: Run) -> int:
+        before = getattr(run, field)
+        setattr(run, field, nothing)
+        try:
+            return _standing_of(run)
+        finally:
+            setattr(run, field, before)
+
+    return standing_of
+
+
+plant("a delay is ignored", backlog, "standing_of", _ignoring("due", 0.0))
+plant("the pause of a submission is ignored", backlog, "standing_of", _ignoring("paused", False))
+
+
+@wrong("the pause of a tenant is ignored", backlog, "standing_of")
+def restless(run: Run) -> int:
+    before, run.owner.paused = run.owner.paused, False
+    try:
+        return _standing_of(run)
+    finally:
+        run.owner.paused = before
+
+
+_pause = steering.pause
+
+
+@wrong("the pause of the queue is ignored", steering, "pause")
+def unpaused(state: State, command: Any) -> None:
+    _pause(state, command)
+    state.paused = False
+
+
+@wrong("a deadline is ignored", ending, "end_late")
+def never_late(state: State, run: Run) -> None:
+    if run.due <= state.now:
+        run.due = 0.0
+
+
+@wrong("a delay that is over is not noticed", due, "refresh", here=True)
+def unnoticed(state: State, run: Run) -> None:
+    pass
+
+
+@wrong("a cancel leaves its chunks", steering, "end", here=True)
+def still_there(state: State, run: Run, event: str) -> None:
+    _end(state, run, event)
+    run.eligible = run.ready > 0

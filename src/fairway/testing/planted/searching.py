@@ -1,0 +1,37 @@
+"""Searching for the first seed that shows a planted bug.
+
+Guards: a bug counts as found only by a check that fails, on a history that is clean without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairway.testing.planted.planting import planted
+from fairway.testing.simulate import STEPS, simulate
+
+
+class Found(msgspec.Struct):
+    """The seed that shows a bug, and the checks that fail there."""
+
+    bug: str
+    seed: int
+    checks: list[str]
+
+
+def found_by(bug: str, seed: int, steps: int = STEPS) -> list[str]:
+    """The checks that fail on one seed with the bug planted."""
+    with planted(bug):
+        violations = simulate(seed, steps).outcome.violations
+    return sorted({violation.check for violation in violations})
+
+
+def search(bug: str, seeds: Iterable[int], steps: int = STEPS) -> Found | None:
+    """The first of the seeds that shows the bug; None if none does."""
+    for seed in seeds:
+        checks = found_by(bug, seed, steps)
+        if checks:
+            return Found(bug, seed, checks)
+    return None

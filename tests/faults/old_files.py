@@ -1,0 +1,74 @@
+"""Files of every older schema with a queue in them, and what is to be found there after an upgrade.
+
+Guards: an old file holds the same rows as a new one, in the columns that its schema had.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+import fairway
+from fairway.store.sqlite.opening import open_file
+from fairway.store.sqlite.statements import steps
+
+
+def make_present(path: Path) -> None:
+    """A queue with submissions in every state, results, keys, dead letters and leases."""
+    with fairway.open(path) as q:
+        done = q.submit([b"one", b"two"], tenant="acme", metadata={"mode": "preview"}, key="k1")
+        q.complete(q.reserve(2), results=[b"ONE", b"TWO"])
+        assert q.submission(done.id).state == "completed"
+        q.put(b"bad", tenant="whale", attempts_max=1)
+        q.fail(q.reserve(1), "no good", retry=False)
+        for n in range(30):
+            q.put(b"%d" % n * 40, tenant=f"t{n % 4}", metadata={"n": n})
+        q.cancel(q.submit(chunks=1000, objects="file:///nowhere/x", tenant="acme").id)
+        q.set_weight("t1", 3)
+        q.reserve(5, lease_seconds=3600)
+
+
+def make_old(present: Path, path: Path, version: int) -> None:
+    """The same rows in a file of an older schema."""
+    _, connection = open_file(path, None, steps()[:version])
+    connection.execute("ATTACH ? AS now", (str(present),))
+    tables = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    with connection:
+        for (table,) in connection.execute(tables).fetchall():
+            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM now.{table}")
+    connection.close()
+
+
+def picture(path: Path) -> dict[str, Any]:
+    """What a queue says of itself, and then what it hands out."""
+    with fairway.open(path) as q:
+        shown = [
+            (one.id, one.state, one.done, one.failed, one.total, one.tenant, dict(one.metadata))
+            for one in q.submissions()
+        ]
+        results = [[result.data for result in q.results(one[0])] for one in shown if one[1] == "completed"]
+        stats = q.stats()
+        return {
+            "shown": sorted(shown),
+            "results": results,
+            "dead": [(one.submission, one.index) for one in q.dead()],
+            "leased": stats.chunks_leased,
+            "by metadata": [one.id for one in q.submissions(metadata={"n": 3})],
+            "given": [lease.payload for lease in q.reserve(100)],
+        }
+
+
+def schema(path: Path) -> tuple[int, list[Any], str]:
+    connection = apsw.Connection(str(path))
+    try:
+        tables = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall()
+        return (
+            int(connection.pragma("user_version")),
+            tables,
+            str(connection.pragma("integrity_check")),
+        )
+    finally:
+        connection.close()

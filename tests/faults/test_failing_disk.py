@@ -1,0 +1,117 @@
+"""A disk that fails at any one call: typed errors, no false acknowledgement, service when the fault is gone.
+
+Guards: half of the runs end in a power cut in which nothing that was owed got to the platter, so an acknowledgement
+of something that was never synced shows. The handle on which a sync failed is never used again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from fairway.testing.checker import check_history
+from fairway.testing.disk.faults import Plan, input_output_error, no_space, short_write
+from fairway.testing.history import load
+from tests.faults.places import place, unsound
+from tests.faults.script import Script
+from tests.kill.draining import drain
+from tests.kill.follower import Follower
+from tests.kill.recorded import Lines
+from tests.proving import number
+
+pytestmark = pytest.mark.real
+
+SEED = 7
+CALLS_OF_A_START = 200  # an engine that was thrown away is loaded anew
+KINDS = ("eio", "no space", "short write", "eio for a while")
+TYPED = {"store_failed", "store_full", "group_unknown", "already_ended"}
+
+
+def plan_of(kind: str, n: int) -> Plan:
+    match kind:
+        case "eio":
+            return input_output_error(n)
+        case "no space":
+            return no_space(n, 40)
+        case "short write":
+            return short_write(n, apsw.FullError if n % 2 else apsw.IOError)
+        case _:
+            return input_output_error(n, 25)
+
+
+def fails_at(folder: Path, n: int, kind: str, cut: bool, operations: int) -> tuple[Counter[str], bool]:
+    """One run, checked, with or without a power cut at its end; what its callers were told, and if it came so far."""
+    script = Script(folder, plan_of(kind, n), SEED)
+    script.play(operations)
+    # Threads beside the script make some calls too, now more of them and now fewer.
+    met = script.disk.calls >= n
+    files = script.disk.platter.cut(script.disk.dice, 0.0) if cut else {}
+    if cut:
+        script.lines.note("power_loss")
+    disk = script.disk
+    disk.off = cut
+    script.close()
+    assert bool(disk.faults) is met
+    assert disk.retried == [], "a handle on which a sync failed is not used again"
+    path = place(files, folder / "after") if cut else script.path
+    follower = Follower(script.history)
+    follower.catch_up()
+    drain(path, Lines(script.history, script.offset, 1_000_000), script.lives + 1, follower.unknown())
+    history = load(script.history)
+    violations = [violation.story(history) for violation in check_history(history)]
+    assert not violations, "\n".join([f"{kind} at call {n}", *violations[:5]])
+    assert set(script.errors) <= TYPED, script.errors
+    assert script.after < CALLS_OF_A_START, "when the fault is gone the next call is served"
+    assert not unsound(path)
+    shutil.rmtree(folder)
+    return Counter(script.errors), met
+
+
+def every(folder: Path, step: int, operations: int, record: Callable[..., None]) -> None:
+    script = Script(folder / "well", None, SEED)
+    script.play(operations)
+    calls = script.disk.calls
+    script.close()
+    assert set(script.errors) <= {"already_ended"}
+    told: Counter[str] = Counter()
+    runs = faults = 0
+    for n in range(1, calls, step):
+        kind = KINDS[runs % len(KINDS)]
+        said, met = fails_at(folder / str(n), n, kind, runs // len(KINDS) % 2 == 0, operations)
+        told += said
+        runs += 1
+        faults += met
+    print(f"{operations} operations make {calls} calls; {runs} runs, each with one fault; told {dict(told)}")
+    assert told["store_failed"] and told["store_full"]
+    assert faults >= runs - 1 - runs // 20, "only a fault near the end is not always met"
+    record(
+        "a disk call that fails: input or output error, no space, half of a write",
+        operations=runs * operations,
+        faults=faults,
+        lost=0,  # a false acknowledgement would have ended the test
+        seed=SEED,
+        note=f"a fault at {'every' if step == 1 else f'every {step}th'} of {calls:,} calls of {operations} operations",
+    )
+
+
+@pytest.fixture(autouse=True)
+def _settled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairway.runtime.committer._SETTLE_SECONDS", (0.0, 0.0))
+
+
+def test_a_fault_at_any_call_of_the_disk_makes_no_false_acknowledgement(
+    tmp_path: Path, record_proof: Callable[..., None]
+) -> None:
+    every(tmp_path, 211, 120, record_proof)
+
+
+@pytest.mark.proof
+def test_a_fault_at_every_call_of_the_disk_makes_no_false_acknowledgement(
+    tmp_path: Path, record_proof: Callable[..., None]
+) -> None:
+    every(tmp_path, number("FAULT_STEP", 1), 500, record_proof)
