@@ -1,10 +1,11 @@
-"""The demo: its story is whole, its figures are right, its claims are checked, and what it prints can be used."""
+"""The demo without Spark: a whole story, right figures, claims that are checked, commands that can be used."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from rich.console import Console
 
 import fairway
 from fairway import Event, Fair, OldestFirst
-from fairway.cli.demo import QUICK_CHUNKS, run, telling
+from fairway.cli import app, sparkling
+from fairway.cli.demo import run, telling
+from fairway.cli.demo.embedded import QUICK_CHUNKS
 from fairway.cli.demo.racing import Run, _Desk, race
 from fairway.cli.demo.story import CHUNKS_MAX, CHUNKS_MIN, WHALE, Arrival, story
 from fairway.cli.demo.waits import waits_of
@@ -130,6 +133,8 @@ def test_a_consumer_that_fails_ends_the_run(tmp_path: Path) -> None:
         counted += 1
         if counted == 3:
             raise RuntimeError("the third batch")
+        if 3 < counted < 1000:
+            time.sleep(0.05)  # whoever is to hear of it may be slow
 
     with pytest.raises(RuntimeError, match="the third batch"):
         race(tmp_path / "fair.db", Fair(), story(1_000_000, 1), count)
@@ -151,7 +156,7 @@ def test_a_problem_is_said_and_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_Desk, "problems", lambda self: ["chunk 3 was lost"])
-    assert run(quick=True, dir=tmp_path) == 1
+    assert run(embedded=True, quick=True, dir=tmp_path) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "Not as promised: OldestFirst: chunk 3 was lost; Fair: chunk 3 was lost" in said
     assert "Checked" not in said
@@ -164,7 +169,14 @@ def test_a_problem_is_said_and_is_a_failure(
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A quick demo by the command line, in a folder with a space in its name, and what it printed."""
     home = tmp_path_factory.mktemp("home")
-    command = [Path(sys.executable).with_name("fairway"), "demo", "--quick", "--dir", "shown here"]
+    command = [
+        Path(sys.executable).with_name("fairway"),
+        "demo",
+        "--embedded",
+        "--quick",
+        "--dir",
+        "shown here",
+    ]
     ran = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     return home, ran.stdout
@@ -198,7 +210,7 @@ def test_the_three_commands_to_play_on_with_work(told: tuple[Path, str]) -> None
 
 def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
     for _ in range(2):
-        assert run(quick=True, dir=tmp_path) == 0
+        assert run(embedded=True, quick=True, dir=tmp_path) == 0
     with fairway.open(tmp_path / "fair.db") as queue:
         assert len(list(queue.submissions())) == 21
 
@@ -206,7 +218,7 @@ def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
 def test_a_file_that_is_no_queue_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "fair.db").write_text("my own notes")
     with pytest.raises(fairway.NotFairway):
-        run(quick=True, dir=tmp_path)
+        run(embedded=True, quick=True, dir=tmp_path)
     assert (tmp_path / "fair.db").read_text() == "my own notes"
 
 
@@ -215,7 +227,7 @@ def test_without_matplotlib_it_says_how_to_get_the_picture(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "fairway.cli.demo.picture", raising=False)
-    assert run(quick=True, dir=tmp_path) == 0
+    assert run(embedded=True, quick=True, dir=tmp_path) == 0
     assert "pip install 'fairway[plots]'" in " ".join(capsys.readouterr().out.split())
     assert not list(tmp_path.glob("fairness.*"))
 
@@ -226,3 +238,27 @@ def test_the_table_fits_eighty_columns(runs: tuple[Run, Run]) -> None:
         console.print(telling.table(*runs))
     assert "…" not in captured.get()
     assert max(map(len, captured.get().splitlines())) <= 80
+
+
+def test_without_spark_it_says_how_to_get_it_and_tells_the_story_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fairway.cli.sparkling.find_spec", lambda name: None)
+    assert run(quick=True, dir=tmp_path) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "runs on Spark, and pyspark is not installed: `pip install 'fairway[spark]'`" in said
+    assert "each of the 20,000 chunks was completed exactly once" in said
+
+
+def test_without_spark_the_audit_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fairway.cli.sparkling.find_spec", lambda name: None)
+    assert app.run(["audit", "work.db"]) == app.FAILED
+    assert "pip install 'fairway[spark]'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_without_java_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr("fairway.spark.java.find", lambda: None)
+    assert "Java 17" in str(sparkling.missing())

@@ -1,4 +1,4 @@
-"""`fairway explain` tells what a host would do, and teaches when there is none."""
+"""`fairway explain` tells what a host would do, whether there is one or not."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def test_it_works_beside_the_process_that_has_the_queue_open(
     assert "its tenant is paused" in said and "1. tenant 'small'" in said
 
 
-def test_without_a_host_it_says_what_to_do(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["explain", str(file)]) == FAILED
-    assert "No process hosts this queue" in capsys.readouterr().err
+def test_without_a_host_it_tells_what_the_file_holds(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = file.read_bytes()
+    assert run(["explain", str(file)]) == DONE
+    assert "1. tenant 'whale'" in capsys.readouterr().out
+    assert file.read_bytes() == before
 
 
 def test_a_bad_strategy_is_pointed_at(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

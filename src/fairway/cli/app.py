@@ -5,13 +5,17 @@ Guards: exit code 0 means done, 1 refused or failed, 2 a command that was not un
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+import msgspec
+from cyclopts import App, CycloptsError, Group
 from rich.console import Console
 
 from fairway import __version__
+from fairway.cli import commands
+from fairway.cli.arguments import placed
 from fairway.errors import FairwayError
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -21,34 +25,67 @@ app = App(
     help="A fair, durable work queue for multi-tenant data pipelines.",
     version=__version__,
     result_action="return_value",
+    group_commands=Group("Commands", sort_key=1000),  # behind the groups that have a name
 )
 # Named, not imported: a command loads what it needs when it is called.
-app.command("fairway.cli.demo:run", name="demo", help="Watch a whale and 20 small tenants share a queue.")
+commands.register(app)
+app.command("fairway.cli.demo:run", name="demo", help="Run the main job on Spark, fair and unfair.")
 app.command(
-    "fairway.cli.explain:explain",
-    name="explain",
-    help="Say what a strategy would hand out next, and why others wait.",
+    "fairway.cli.audit:audit", name="audit", help="Say what a queue's log proves, and write a report."
 )
+app.command("fairway.cli.serve:serve", name="serve", help="Serve the queues of a file over HTTP.")
+app.command("fairway.cli.token:app", name="token", help="Make, list and revoke the tokens of a server.")
 app.command("fairway.cli.sim:sim", name="sim", help="Simulate histories under faults and check each of them.")
 app.command(
     "fairway.cli.verify:verify", name="verify", help="Check a history that a simulation or a test wrote."
 )
+app.command(
+    "fairway.cli.bench:bench", name="bench", help="Measure Fairway beside its peers, in a source checkout."
+)
+_ring = App(name="ring", help="Look into a ring between processes.")
+_ring.command("fairway.cli.ring:stat", name="stat", help="Show positions, owners, ages and stuck writers.")
+app.command(_ring)
+
+dev = App(name="dev", help="What developers of Fairway need on their machine.")
+dev.command(
+    "fairway.cli.dev:cassandra", name="cassandra", help="Run a real Cassandra until it is interrupted."
+)
+app.command(dev)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Carry out a command and give its exit code."""
     errors = Console(stderr=True)
+    json = "--json" in arguments
     try:
-        told = app(list(arguments), exit_on_error=False, print_error=True, error_console=errors)
-    except CycloptsError:
+        chain, _, rest = app.parse_commands(list(arguments))
+        words = placed(commands.PLACED, chain, rest, os.environ)
+        told = app(words, exit_on_error=False, print_error=not json, error_console=errors)
+    except CycloptsError as error:
+        if json:
+            _say_json("usage", str(error))
         return USAGE
     except FairwayError as error:
-        errors.print(f"fairway: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        if json:
+            _say_json(error.code, str(error))
+        else:
+            from fairway.cli import saying
+
+            told = saying.clean(f"fairway: {error}")
+            errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
+        return FAILED
+    except BrokenPipeError:
+        # Whoever read us has seen enough; nothing may be written when the interpreter ends either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
         errors.print("fairway: interrupted", style="red")
         return FAILED
     return told if isinstance(told, int) else DONE
+
+
+def _say_json(code: str, message: str) -> None:
+    print(msgspec.json.encode({"error": {"code": code, "message": message}}).decode(), file=sys.stderr)
 
 
 def main() -> None:

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
-import fairway
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from fairway.cli import saying
+from fairway.cli.places import MINE, MayHost, Place, reading
 
 
 def explain(
-    file: Path,
+    place: Place,
     strategy: str | None = None,
     /,
     *,
-    queue: str = "default",
-    limit: int = 10,
-    host: bool = False,
-) -> None:
+    limit: Annotated[int, Parameter(validator=Number(gte=1))] = 10,
+    where: MayHost = MINE,
+) -> int:
     """Say what a strategy would hand out next, and why others wait. It changes nothing.
 
     Parameters
     ----------
-    file
-        The queue's file.
     strategy
         A strategy's text, such as 'MaxSimultaneous("tenant", 5, Fair)'; the queue's own if left out.
-    queue
-        The queue in the file.
     limit
         How many submissions to tell of, of each sort.
-    host
-        Open the file even if no other process has it open.
     """
-    with fairway.open(file, queue, create=False, host=host) as opened:
-        print(opened.explain(strategy, limit=limit))
+    with reading(place, where) as queue:
+        told = queue.explain(strategy, limit=limit)
+    if where.json:
+        saying.say_json({"queue": where.queue, "strategy": strategy, "explanation": told})
+    else:
+        print(told)
+    return 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -14,16 +15,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from fairway.errors import BadArgument
+from fairway.testing.bucket import simulate as bucket
 from fairway.testing.history import load
-from fairway.testing.shrink import Shrunk, shrink
-from fairway.testing.simulate import STEPS, Tally, simulate, simulate_many
+from fairway.testing.shrink import Shrunk, Simulate, shrink
+from fairway.testing.simulate import STEPS, Outcome, Tally, outcome, simulate, simulate_many
 
 Count = Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000))]
+Kind = Literal["fair", "bucket"]
+StoreKind = Literal["memory", "cassandra"]
 _STORIES_MAX = 3  # failing seeds that are shrunk; the others are named
 
 
 def sim(
     *,
+    kind: Kind = "fair",
+    store: StoreKind = "memory",
     seeds: Count = 100,
     steps: Count = STEPS,
     start: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
@@ -35,6 +41,10 @@ def sim(
 
     Parameters
     ----------
+    kind
+        Which kind of queue is simulated.
+    store
+        Where a fair queue is kept: in memory, or by the Cassandra store on an imagined cluster.
     seeds
         How many histories; each seed is one history, the same on every machine.
     steps
@@ -51,15 +61,30 @@ def sim(
     if save is not None:
         _make(save)
     began = monotonic()
-    tally = _run(range(start, start + seeds), steps, jobs, quiet=json)
-    stories = [story for seed in tally.failing[:_STORIES_MAX] if (story := shrink(seed, steps)) is not None]
-    saved = [] if save is None else _save(save, tally, start, seeds, steps)
+    run, outcome_of = _simulator(kind, store)
+    tally = _run(range(start, start + seeds), steps, jobs, outcome_of, quiet=json)
+    failing = tally.failing[:_STORIES_MAX]
+    stories = [story for seed in failing if (story := shrink(seed, steps, run=run)) is not None]
+    saved = [] if save is None else _save(save, tally, start, seeds, steps, run)
     seconds = monotonic() - began
     if json:
         print(msgspec.json.encode(_plain(tally, stories, saved, seconds)).decode())
     else:
-        _tell(tally, stories, saved, seconds)
+        _tell(tally, stories, saved, seconds, f"--kind {kind} --store {store} --steps {steps}")
     return 1 if tally.failing else 0
+
+
+def _simulator(kind: Kind, store: StoreKind) -> tuple[Simulate, Callable[[int, int], Outcome]]:
+    """What simulates one seed, and what does so without its history."""
+    if kind == "bucket":
+        if store != "memory":
+            raise BadArgument("store: bucket queues are simulated in memory; leave --store out")
+        return bucket.simulate, bucket.outcome_of
+    if store == "cassandra":
+        from fairway.testing.imagined import world  # only with the driver
+
+        return world.simulate, world.outcome_of
+    return simulate, outcome
 
 
 def _make(folder: Path) -> None:
@@ -71,7 +96,9 @@ def _make(folder: Path) -> None:
         ) from None
 
 
-def _run(seeds: range, steps: int, jobs: int, *, quiet: bool) -> Tally:
+def _run(
+    seeds: range, steps: int, jobs: int, outcome_of: Callable[[int, int], Outcome], *, quiet: bool
+) -> Tally:
     tally = Tally()
     columns = (
         TextColumn("simulating"),
@@ -82,18 +109,18 @@ def _run(seeds: range, steps: int, jobs: int, *, quiet: bool) -> Tally:
     )
     with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
         task = progress.add_task("", total=len(seeds), bad="")
-        for outcome in simulate_many(seeds, steps, jobs):
+        for outcome in simulate_many(seeds, steps, jobs, outcome_of):
             tally.add(outcome)
             bad = f"[red]{len(tally.failing)} failing" if tally.failing else ""
             progress.update(task, advance=1, bad=bad)
     return tally
 
 
-def _save(folder: Path, tally: Tally, start: int, seeds: int, steps: int) -> list[str]:
+def _save(folder: Path, tally: Tally, start: int, seeds: int, steps: int, run: Simulate) -> list[str]:
     saved: list[str] = []
     for seed in [start] if seeds == 1 else tally.failing:
         path = folder / f"seed-{seed}.jsonl"
-        path.write_bytes(simulate(seed, steps).recorder.dump())
+        path.write_bytes(run(seed, steps).recorder.dump())
         load(path)  # what was written can be read
         saved.append(str(path))
     return saved
@@ -114,7 +141,7 @@ def _plain(tally: Tally, stories: list[Shrunk], saved: list[str], seconds: float
     }
 
 
-def _tell(tally: Tally, stories: list[Shrunk], saved: list[str], seconds: float) -> None:
+def _tell(tally: Tally, stories: list[Shrunk], saved: list[str], seconds: float, replay: str) -> None:
     console = Console()
     table = Table(title=f"{tally.seeds:,} simulated histories in {seconds:.1f} s", show_header=False)
     table.add_row("steps", f"{tally.steps:,}")
@@ -137,4 +164,5 @@ def _tell(tally: Tally, stories: list[Shrunk], saved: list[str], seconds: float)
         )
     if tally.failing:
         console.print(f"failing seeds: {', '.join(map(str, tally.failing))}", markup=False)
-        console.print(f"replay one with: fairway sim --start {tally.failing[0]} --seeds 1", markup=False)
+        again = f"fairway sim {replay} --start {tally.failing[0]} --seeds 1"
+        console.print(f"replay one with: {again}", markup=False, highlight=False, soft_wrap=True)

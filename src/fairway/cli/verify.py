@@ -7,10 +7,13 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from fairway.testing.checker import CHECKS, check_history
+from fairway.testing import checker
+from fairway.testing.bucket import checker as bucket_checker
 from fairway.testing.history import load
+from fairway.testing.linear import checker as linear_checker
 
 _STORIES_MAX = 20  # more of the same teaches nothing
+_KINDS = {"bucket": bucket_checker, "linear": linear_checker}  # whose histories have a checker of their own
 
 
 def verify(history: Path, /, *, json: bool = False) -> int:
@@ -24,12 +27,13 @@ def verify(history: Path, /, *, json: bool = False) -> int:
         Print one JSON object and nothing else.
     """
     read = load(history)
-    violations = check_history(read)
+    kind = _KINDS.get(str(read.header.origin.get("kind")), checker)
+    violations = kind.check_history(read)
     if json:
         told = {
             "lines": len(read.lines),
             "requests": len(read.requests),
-            "checks": len(CHECKS),
+            "checks": len(kind.CHECKS),
             "violations": [
                 {"check": v.check, "what": v.what, "lines": [n + 1 for n in v.places]} for v in violations
             ],
@@ -41,7 +45,7 @@ def verify(history: Path, /, *, json: bool = False) -> int:
         console.print(violation.story(read), markup=False, highlight=False, soft_wrap=True)
     verdict = f"{len(violations)} violations" if violations else "nothing wrong"
     console.print(
-        f"{len(read.lines):,} lines, {len(read.requests):,} requests, {len(CHECKS)} checks: {verdict}",
+        f"{len(read.lines):,} lines, {len(read.requests):,} requests, {len(kind.CHECKS)} checks: {verdict}",
         highlight=False,
     )
     return 1 if violations else 0

@@ -1,71 +1,51 @@
-"""`fairway demo`: a whale and twenty small tenants, served oldest first and then fairly, side by side."""
+"""`fairway demo`: the main job, on Spark; or the same story in one process."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from platform import machine, python_version
-from time import strftime
 
 from rich.console import Console
-from rich.markup import escape
-
-from fairway import Fair, OldestFirst
-from fairway.cli.demo import telling
-from fairway.cli.demo.racing import Run, race
-from fairway.cli.demo.story import SMALL_TENANTS, story
-
-QUICK_CHUNKS = 20_000
 
 
 def run(
-    *, chunks: int = 1_000_000, dir: Path = Path("fairway-demo"), quick: bool = False, seed: int = 1
+    *,
+    chunks: int | None = None,
+    dir: Path = Path("fairway-demo"),
+    quick: bool = False,
+    seed: int = 1,
+    embedded: bool = False,
 ) -> int:
-    """Watch one whale and 20 small tenants share a queue: OldestFirst against Fair, on real files.
+    """Watch one whale and many small tenants share a queue: OldestFirst against Fair, on real files.
+
+    The whole pipeline runs on Spark: produce, process under both strategies, collect, check every row against
+    plain Spark, audit, report. About two minutes on two cores.
 
     Parameters
     ----------
     chunks
-        How many chunks there are in all.
+        How many chunks there are in all; 480 on Spark, 1,000,000 embedded.
     dir
-        Where the two queues and the picture go; files of an earlier demo are replaced.
+        Where the queues, the report and the pictures go; files of an earlier demo are replaced.
     quick
-        A small story of 20,000 chunks.
+        A small story.
     seed
         Chooses the sizes of the tenants.
+    embedded
+        The same story without Spark: consumers in one process, a million chunks, no payloads.
     """
-    console = Console()
-    arrivals = story(QUICK_CHUNKS if quick else chunks, seed)
-    total, whale = sum(arrival.chunks for arrival in arrivals), arrivals[0]
-    dir.mkdir(parents=True, exist_ok=True)
-    console.print(
-        f"A whale submits {whale.chunks:,} chunks. A moment later {SMALL_TENANTS} small tenants submit"
-        f" {total - whale.chunks:,} between them.\n"
-        f"Who waits for whom? Each run works on a SQLite file in {escape(str(dir))}.\n"
-    )
-    with telling.bars(console) as progress:
-        oldest = race(
-            dir / "oldest-first.db", OldestFirst(), arrivals, telling.bar(progress, "OldestFirst", total)
+    from fairway.cli.demo import embedded as plain
+    from fairway.cli.sparkling import missing
+
+    lacking = None if embedded else missing()
+    if lacking is not None:
+        Console().print(
+            f"The demo of the whole pipeline runs on Spark, and {lacking}\n"
+            "Meanwhile the same story without Spark; `fairway demo --embedded` tells it at once.\n",
+            markup=False,
+            highlight=False,
         )
-        fair = race(dir / "fair.db", Fair(), arrivals, telling.bar(progress, "Fair", total))
-    console.print()
-    console.print(telling.table(oldest, fair))
-    console.print(telling.verdict(total, (oldest, fair)))
-    console.print(_picture(oldest, fair, total, dir))
-    console.print("\nPlay on: submit some more, see who is next, tell another story.")
-    for command in telling.play_on(dir):
-        console.print(f"  $ {command}", soft_wrap=True, markup=False, highlight=False)
-    return 1 if oldest.problems or fair.problems else 0
+    if embedded or lacking is not None:
+        return plain.embedded(chunks or (plain.QUICK_CHUNKS if quick else plain.CHUNKS), dir, seed)
+    from fairway.cli.demo import pipeline
 
-
-def _picture(oldest: Run, fair: Run, chunks: int, folder: Path) -> str:
-    try:
-        from fairway.cli.demo.picture import draw
-    except ImportError:
-        return "[yellow]No picture:[/] it needs matplotlib; install it with `pip install 'fairway\\[plots]'`."
-    note = (
-        f"{chunks:,} chunks, embedded on SQLite; {os.cpu_count()} cores ({machine()}),"
-        f" Python {python_version()}, {strftime('%Y-%m-%d')}. Made by `fairway demo`."
-    )
-    made = draw(oldest.waits, fair.waits, note, folder)
-    return "[green]The picture:[/] " + escape(", ".join(str(path) for path in made))
+    return pipeline.pipeline(chunks or (pipeline.QUICK_CHUNKS if quick else pipeline.CHUNKS), dir, seed)

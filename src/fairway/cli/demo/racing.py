@@ -35,7 +35,7 @@ class Run:
 
 def race(path: Path, strategy: Strategy, arrivals: Sequence[Arrival], told: Told) -> Run:
     """Let the story happen under one strategy, in a new file."""
-    _clear(path)
+    clear(path)
     with fairway.open(path) as queue:
         desk = _Desk(queue, strategy, arrivals, told)
         with ThreadPoolExecutor(CONSUMERS) as pool:
@@ -49,7 +49,7 @@ def race(path: Path, strategy: Strategy, arrivals: Sequence[Arrival], told: Told
         return Run(str(strategy), waits, tuple(desk.problems()))
 
 
-def _clear(path: Path) -> None:
+def clear(path: Path) -> None:
     """Remove the queue of an earlier demo."""
     if path.exists():
         fairway.open(path).close()  # refuses a file that is no queue, and one that is in use

@@ -107,7 +107,7 @@ def verdict(chunks: int, runs: tuple[Run, ...]) -> str:
 def play_on(folder: Path) -> tuple[str, ...]:
     """Three commands that go on from here, as a shell takes them."""
     python, command = (
-        _short(Path(sys.executable).with_name(name)) for name in (Path(sys.executable).name, "fairway")
+        short(Path(sys.executable).with_name(name)) for name in (Path(sys.executable).name, "fairway")
     )
     opened = f"import fairway; q = fairway.open({json.dumps(str(folder / 'fair.db'))})"
     submit = f'{opened}; q.submit(chunks=1000, tenant="whale"); q.put(b"hi", tenant="me"); print(q.explain())'
@@ -115,10 +115,22 @@ def play_on(folder: Path) -> tuple[str, ...]:
     return (
         shlex.join([python, "-c", submit]),
         shlex.join([python, "-c", reserve]),
-        shlex.join([command, "demo", "--chunks", "100000", "--seed", "2", "--dir", str(folder / "another")]),
+        shlex.join(
+            [
+                command,
+                "demo",
+                "--embedded",
+                "--chunks",
+                "100000",
+                "--seed",
+                "2",
+                "--dir",
+                str(folder / "another"),
+            ]
+        ),
     )
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
     """The path as one would type it here."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

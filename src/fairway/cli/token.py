@@ -1,0 +1,139 @@
+"""`fairway token`: make, list and revoke the tokens of a server."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from json import dumps
+
+from cyclopts import App
+
+from fairway.cli import saying
+from fairway.errors import BadArgument
+
+app = App(name="token", help="Make, list and revoke the tokens of a server.")
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _tokens(store: str | None, tokens: str | None):
+    from fairway.server.settings import Settings
+    from fairway.server.tokens import Tokens
+
+    store = store or os.environ.get("FAIRWAY_STORE") or "work.db"
+    return Tokens(Settings(store=store, tokens=tokens or os.environ.get("FAIRWAY_TOKENS", "")).tokens_path)
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+)([smhd])", text)
+    if found is None:
+        raise BadArgument(f"expires: a number and s, m, h or d, such as 30d, not {text!r}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+@app.command
+def create(
+    name: str,
+    /,
+    *,
+    queue: list[str] | None = None,
+    right: list[str] | None = None,
+    expires: str | None = None,
+    tenant: str | None = None,
+    store: str | None = None,
+    tokens: str | None = None,
+    json: bool = False,
+) -> None:
+    """Make a token and show it, once.
+
+    Parameters
+    ----------
+    name
+        What it is for.
+    queue
+        A queue it reaches, or a pattern such as 'orders-*'; may be given several times; all queues by default.
+    right
+        submit, work, read or operate; may be given several times; read by default.
+    expires
+        How long it is valid, such as 12h or 30d; for ever by default.
+    tenant
+        Whoever submits with it is this tenant.
+    store
+        The server's file; work.db by default.
+    tokens
+        The file of tokens; beside the store by default.
+    json
+        Print one JSON object.
+    """
+    rights = [one for text in right or ["read"] for one in text.split(",")]
+    kept = _tokens(store, tokens)
+    made, secret = kept.create(
+        name,
+        queues=[one for text in queue or ["*"] for one in text.split(",")],
+        rights=rights,
+        seconds=None if expires is None else _seconds(expires),
+        tenant=tenant,
+    )
+    if json:
+        print(dumps({"id": made.id, "token": secret, "rights": made.rights, "queues": made.queues}))
+        return
+    print(secret)
+    # A token of another file opens nothing, so the file is named.
+    saying.console(stderr=True).print(
+        f"Token {made.id} is shown once; keep it where secrets are kept. It is in {kept.path}.",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+@app.command(name="list")
+def list_(*, store: str | None = None, tokens: str | None = None, json: bool = False) -> None:
+    """Show what tokens there are; their secrets cannot be shown.
+
+    Parameters
+    ----------
+    store
+        The server's file; work.db by default.
+    tokens
+        The file of tokens; beside the store by default.
+    json
+        Print a JSON array.
+    """
+    found = _tokens(store, tokens).list()
+    if json:
+        rows = [
+            {"id": t.id, "name": t.name, "queues": t.queues, "rights": t.rights, "expires": t.expires,
+             "tenant": t.tenant, "created": t.created}
+            for t in found
+        ]  # fmt: skip
+        print(dumps(rows))
+        return
+    rows = []
+    for t in found:
+        ends = time.strftime("%Y-%m-%d %H:%M", time.gmtime(t.expires)) + " UTC" if t.expires else "never"
+        over = " (over)" if t.expires and t.expires <= time.time() else ""
+        rows.append((t.id, t.name, " ".join(t.queues), " ".join(t.rights), ends + over, t.tenant or ""))
+    saying.table(("id", "name", "queues", "rights", "expires", "tenant"), rows)
+
+
+@app.command
+def revoke(id: str, /, *, store: str | None = None, tokens: str | None = None, json: bool = False) -> None:
+    """Make a token worthless, at once.
+
+    Parameters
+    ----------
+    id
+        As `fairway token list` shows it.
+    store
+        The server's file; work.db by default.
+    tokens
+        The file of tokens; beside the store by default.
+    json
+        Print one JSON object.
+    """
+    gone = _tokens(store, tokens).revoke(id)
+    if json:
+        print(dumps({"id": gone.id, "name": gone.name, "revoked": True}))
+        return
+    print(f"Token {gone.id} ({gone.name}) is revoked.")

@@ -1,0 +1,50 @@
+"""Commands given the URL of a server do what they do on a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairway.cli.app import DONE, FAILED
+from tests.cli.conftest import Cli
+from tests.server.live import Live, live
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Live]:
+    with live(tmp_path) as found:
+        yield found
+
+
+def test_work_is_brought_done_and_looked_at_by_url(cli: Cli, server: Live, tmp_path: Path) -> None:
+    url = server.url
+    put = cli("put", url, "hello", "--tenant", "acme", "--json")
+    assert put.code == DONE, put.err
+    status = cli("status", url, "--json")
+    assert (status.code, status.json["stats"]["chunks_waiting"]) == (DONE, 1), status.out
+    work = cli("work", url, "tr a-z A-Z", "--until-empty", "--json")
+    assert (work.code, work.json["done"]) == (DONE, 1), work.err
+    (tmp_path / "one.txt").write_text("a")
+    submitted = cli("submit", url, str(tmp_path / "one.txt"), "--tenant", "acme", "--json")
+    assert submitted.code == DONE, submitted.err
+    id = submitted.json["id"]
+    assert cli("explain", url).code == DONE
+    assert cli("consumers", url, "--json").code == DONE
+    assert cli("cancel", url, str(id)).code == DONE
+    assert cli("status", url, "--json").json["stats"]["submissions_active"] == 0
+
+
+def test_what_is_wrong_is_told_as_on_a_file(cli: Cli, server: Live) -> None:
+    assert cli("status", server.url, "--queue", "none").code == FAILED
+    assert "no queue" in cli("status", server.url, "--queue", "none").err
+    server.token("read")  # from the first token on, everybody needs one
+    refused = cli("status", server.url)
+    assert (refused.code, "token" in refused.err) == (FAILED, True)
+
+
+def test_a_token_comes_from_the_environment(cli: Cli, server: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRWAY_TOKEN", server.token("read"))
+    assert cli("status", server.url).code == DONE
+    assert cli("put", server.url, "hello").code == FAILED, "it may only read"

@@ -1,0 +1,124 @@
+"""The list of commands: what there is, that each can be asked for help, and that its examples are understood."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from fairway.cli.app import DONE, USAGE, app
+from fairway.cli.arguments import placed
+from fairway.cli.commands import COMMANDS, PLACED, QUEUE_COMMANDS, Command
+from tests.cli.conftest import Cli
+
+ALL = [*(((one.name,), one) for one in COMMANDS), *((("queue", one.name), one) for one in QUEUE_COMMANDS)]
+
+LISTED = """\
+Work: put queue submit work
+Look: consumers dead explain results status tenants top
+Steer: backup cancel redrive
+Script: complete completion fail release renew reserve"""
+
+
+def panels(text: str) -> dict[str, list[str]]:
+    """The names in each panel of a help text."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for line in text.splitlines():
+        if line.startswith("╭─"):
+            title = line.strip("╭─╮ ")
+        elif line.startswith("│ ") and line[2] != " ":
+            found.setdefault(title, []).append(line.split()[1])
+    return found
+
+
+def test_the_list_of_commands_is_this(cli: Cli) -> None:
+    told = cli("--help")
+    assert told.code == DONE
+    listed = panels(told.out)
+    assert (
+        "\n".join(f"{title}: {' '.join(listed[title])}" for title in ("Work", "Look", "Steer", "Script"))
+        == LISTED
+    )
+
+
+def test_a_sentence_of_the_list_fits_on_a_line_of_80() -> None:
+    assert [one.name for _, one in ALL if len(one.help) > 62 or not one.help.endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("chain", "one"), ALL, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_every_command_has_help_with_examples_and_takes_what_all_take(
+    cli: Cli, chain: tuple[str, ...], one: Command
+) -> None:
+    told = cli(*chain, "--help")
+    assert told.code == DONE
+    assert one.help in told.out
+    assert all(f"  fairway {line}" in told.out for line in one.examples)
+    if one.place:
+        assert "PLACE" in told.out and all(option in told.out for option in ("--queue", "--json", "--store"))
+
+
+def examples() -> Iterator[str]:
+    for chain, one in ALL:
+        assert one.examples
+        for line in one.examples:
+            assert line.startswith(" ".join(chain) + " ")
+            yield line
+
+
+@pytest.mark.parametrize("line", list(examples()))
+def test_every_example_is_a_command_line_that_is_understood(line: str) -> None:
+    words = shlex.split(line)
+    for redirection in ("<", ">"):
+        if redirection in words:
+            words = words[: words.index(redirection)]
+    words = placed(PLACED, *app.parse_commands(words)[::2], {})
+    command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    assert command.__name__.rstrip("_") == words[1 if words[0] == "queue" else 0]
+    if tuple(words[:1]) in PLACED:
+        assert bound.arguments["place"] == "work.db"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_knows_every_command(cli: Cli, shell: str) -> None:
+    told = cli("completion", shell)
+    assert told.code == DONE
+    for (name, *_), _ in ALL:
+        assert name in told.out
+    assert "until-empty" in told.out and "attempts-max" in told.out
+    if shell == "bash":
+        assert subprocess.run(["bash", "-n"], input=told.out, text=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["nosuch"], "nosuch"),
+        (["status"], "PLACE"),
+        (["status", "work.db", "--bogus"], "--bogus"),
+        (["status", "work.db", "not-an-id"], "not-an-id"),
+        (["submit", "work.db", "--delay", "soon"], "write 90, 90s, 5m"),
+        (["submit", "work.db", "--meta", "x", "y.txt"], "write key=text"),
+        (["submit", "work.db", "--meta", "x:=many"], "not a whole number"),
+        (["submit", "work.db", "--policy", "maybe"], "fail_fast"),
+        (["reserve", "work.db", "--max", "0"], "0"),
+        (["completion", "powershell"], "powershell"),
+    ],
+)
+def test_what_is_not_understood_says_so_and_ends_with_2(cli: Cli, words: list[str], why: str) -> None:
+    told = cli(*words)
+    assert (told.code, told.out) == (USAGE, "")
+    assert why in " ".join(told.err.replace("│", " ").split())
+    told = cli(*words, "--json")
+    assert (told.code, told.out) == (USAGE, "")
+    assert told.error["code"] == "usage"
+
+
+def test_the_list_of_commands_loads_no_engine() -> None:
+    script = "import sys, fairway.cli.app; sys.exit('fairway.engine.engine' in sys.modules or 'apsw' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0

@@ -1,0 +1,126 @@
+"""`fairway token` and the settings of `fairway serve`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fairway
+from fairway.cli.app import run
+from fairway.server.settings import settings
+from fairway.server.tokens import Tokens
+
+
+def test_a_token_is_made_shown_once_listed_and_revoked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--store", str(tmp_path / "work.db")]
+    made = [
+        "token",
+        "create",
+        "ci",
+        "--queue",
+        "orders-*",
+        "--right",
+        "submit,read",
+        "--expires",
+        "30d",
+        *store,
+    ]
+    assert run(made) == 0
+    said = capsys.readouterr()
+    text = said.out.strip()
+    assert f"It is in {tmp_path / 'work.db-tokens'}." in said.err  # a token of another file opens nothing
+    token = Tokens(str(tmp_path / "work.db-tokens")).find(text)
+    assert (token.queues, token.rights) == (("orders-*",), ("submit", "read"))
+    assert token.expires - token.created == 30 * 86400
+    assert run(["token", "list", "--json", *store]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one["id"] for one in listed] == [token.id] and text not in json.dumps(listed)
+    assert run(["token", "list", *store]) == 0
+    assert "orders-*" in capsys.readouterr().out
+    assert run(["token", "create", "second", "--json", *store]) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert second["rights"] == ["read"] and second["token"].startswith(f"fw_{second['id']}_")
+    assert run(["token", "revoke", second["id"], "--json", *store]) == 0
+    assert json.loads(capsys.readouterr().out) == {"id": second["id"], "name": "second", "revoked": True}
+    assert run(["token", "revoke", token.id, *store]) == 0
+    capsys.readouterr()
+    with pytest.raises(fairway.Unauthorized):
+        Tokens(str(tmp_path / "work.db-tokens")).find(text)
+    assert run(["token", "revoke", token.id, *store]) == 1
+
+
+@pytest.mark.parametrize("wrong", [["--right", "root"], ["--expires", "soon"], ["--queue", ""]])
+def test_a_wrong_token_is_refused_with_reasons(
+    tmp_path: Path, wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["token", "create", "x", *wrong, "--store", str(tmp_path / "w.db")]) == 1
+    assert "fairway:" in capsys.readouterr().err
+    assert not (tmp_path / "w.db-tokens").exists()
+
+
+def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "fairway.toml"
+    file.write_text('port = 1\nworkers = 2\nstore = "from-file.db"\nobjects = ["s3://bucket/in"]\n')
+    environ = {"FAIRWAY_HOST": "1", "FAIRWAY_PORT": "3", "FAIRWAY_QUEUES": "a,b", "FAIRWAY_CONFIG": str(file)}
+    found = settings({"workers": 4, "listen": None}, environ)
+    assert (found.port, found.workers, found.store, found.queues) == (3, 4, "from-file.db", ["a", "b"])
+    assert found.objects == ["s3://bucket/in"] and found.listen == "127.0.0.1"
+    assert found.tokens_path == "from-file.db-tokens"
+    assert settings({}, {"FAIRWAY_LISTEN": "::1"}).listen == "::1"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"port": 70000}, "port must be"),
+        ({"workers": -1}, "workers must be"),
+        ({"store": ":memory:"}, "store must be"),
+        ({"queues": ["../x"]}, "queue must be"),
+        ({"log_level": "loud"}, "log_level must be"),
+        ({"nonsense": 1}, "nonsense"),
+        ({"listen": "192.0.2.1"}, "no TLS"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_reasons(given: dict[str, object], message: str) -> None:
+    with pytest.raises(fairway.BadArgument, match=message):
+        settings(given, {})
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(fairway.BadArgument, match="cannot be read"):
+        settings({}, {}, str(tmp_path / "missing.toml"))
+    (tmp_path / "bad.toml").write_text("port = ")
+    with pytest.raises(fairway.BadArgument, match="not TOML"):
+        settings({}, {}, str(tmp_path / "bad.toml"))
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert run(["serve", "--store", str(tmp_path / "w.db"), "--port", port]) == 1
+    assert f"port {port}" in capsys.readouterr().err
+
+
+def test_a_certificate_that_is_none_is_told_before_anything_is_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cert = tmp_path / "cert.pem"
+    tls = ["--tls-cert", str(cert), "--tls-key", str(cert), "--workers", "1"]
+    for content in (None, "no certificate"):
+        if content is not None:
+            cert.write_text(content)
+        assert run(["serve", "--store", str(tmp_path / "w.db"), "--port", "0", *tls]) == 1
+        assert "tls_cert" in capsys.readouterr().err
+
+
+def test_a_folder_of_tokens_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["token", "create", "x", "--store", str(tmp_path / "none" / "w.db")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
