@@ -1,25 +1,33 @@
-"""How fair, and how fast: lag behind the fluid share, order breaks inside a tenant, and CPU per pick.
+"""How fair, and how fast: lag and waits beside FIFO and the ideal, order inside a tenant, and CPU per pick.
 
-Every tenant submits the same number of messages, in one random order; then all are dispatched. The four
+    python bench/fairness.py [--tenants 10 1000 100000] [--full] [--quick] [--json FILE]
+
+Everybody submits, then all is dispatched. `even`: every tenant has the same number of messages, in one random order.
+`skewed`: the tenant of rank r has 1/r as many as the first, and the largest submit first, each all at once. The four
 restarts come after each fifth of the submits, and four more after each fifth of the dispatches.
 
+ideal: the fluid share: at any moment every tenant that has messages left is served at the same speed.
 fairway: turns and V are stored and come back.
 fifo: the order of submission.
 counter: a level is given at submit, one stride after the last one of its tenant, from an exact counter per
     tenant in memory; what is dispatched goes by level. A restart loses the counters.
 sketch: the same with the counters of more than 100 tenants in a count-min sketch (5 rows, 100 cells wide,
     half as wide again, and empty, when too many updates hit a cell that is higher already; at most 10,000).
+
+Lag is how far a tenant is behind the ideal just before it is served, in dispatches. A tenant's wait is how many
+dispatches pass until it has nothing left; beside the ideal, it is divided by what that tenant would wait there.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import random
-import sys
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from figures import Figures, parser
 
 from fairway.fair.turns import Tables, Turns
 from fairway.model.dice import Dice
@@ -28,37 +36,66 @@ from fairway.strategy.plan import Plans
 
 PARTS = 5
 STRATEGIES = ("Fair", "Random", "OldestFirst", "NewestFirst")
+MESSAGES = {10: 10_000, 10**3: 100, 10**5: 10, 10**6: 2}  # of each tenant, for so many tenants
 NOTHING: dict[str, str | int] = {}
 
 
-class Lag:
-    """The worst lag behind the fluid share of equal tenants, and order breaks, dispatch by dispatch."""
+class Ideal:
+    """The fluid share: what each tenant would have after so many dispatches, whoever has how many messages."""
 
-    def __init__(self, tenants: int, messages: int) -> None:
-        self.tenants = tenants
-        self.got = array("q", [0]) * tenants
-        self.last = array("q", [-1]) * tenants
-        self.at = [tenants] + [0] * messages
-        self.lowest = self.done = self.breaks = 0
+    def __init__(self, counts: list[int]) -> None:
+        ends = Counter(counts)
+        self.served = [0]  # [k]: dispatches until everybody has k, or all that it brought
+        left = len(counts)
+        for k in range(1, max(counts) + 1):
+            self.served.append(self.served[-1] + left)
+            left -= ends[k]
+        self._level = 0
+
+    def share(self, dispatches: int) -> float:
+        """What a tenant with messages left would have; asked with a growing number."""
+        while self._level + 1 < len(self.served) and self.served[self._level + 1] <= dispatches:
+            self._level += 1
+        if self._level + 1 == len(self.served):
+            return float(self._level)
+        low, high = self.served[self._level], self.served[self._level + 1]
+        return self._level + (dispatches - low) / (high - low)
+
+
+class Lag:
+    """The worst lag behind the ideal, order breaks, and when each tenant had nothing left, dispatch by dispatch."""
+
+    def __init__(self, counts: list[int]) -> None:
+        self.counts, self.ideal = counts, Ideal(counts)
+        self.got = array("q", [0]) * len(counts)
+        self.last = array("q", [-1]) * len(counts)
+        self.ended = array("q", [0]) * len(counts)
+        self.done = self.breaks = 0
         self.worst = 0.0
 
     def see(self, tenant: int, id: int) -> None:
-        got = self.got[tenant]
+        got, count = self.got[tenant], self.counts[tenant]
+        self.worst = max(self.worst, min(self.ideal.share(self.done), count) - got)
         self.got[tenant] = got + 1
-        self.at[got] -= 1
-        self.at[got + 1] += 1
-        while not self.at[self.lowest]:
-            self.lowest += 1
         self.done += 1
-        self.worst = max(self.worst, self.done / self.tenants - self.lowest)
+        if got + 1 == count:
+            self.ended[tenant] = self.done
         if id < self.last[tenant]:
             self.breaks += 1
         self.last[tenant] = id
 
 
-def arrivals(tenants: int, messages: int) -> array[int]:
+def even(tenants: int, messages: int) -> array[int]:
     order = array("q", range(tenants)) * messages
     random.Random(5).shuffle(order)
+    return order
+
+
+def skewed(tenants: int, messages: int) -> array[int]:
+    whole = sum(1 / rank for rank in range(1, tenants + 1))
+    order = array("q")
+    for tenant in range(tenants):
+        order.extend([tenant] * max(1, round(tenants * messages / whole / (tenant + 1))))
     return order
 
 
@@ -73,14 +110,15 @@ def grab_into(out: Callable[[int, int], None]) -> Callable[[Candidate, int, bool
     return grab
 
 
-def fairway(order: array[int], lag: Lag, restarts: bool) -> None:
-    runs: list[Candidate] = []
+def by_turns(order: array[int], lag: Lag, restarts: bool) -> None:
+    runs: dict[int, Candidate] = {}
     tables = Tables({})
     part = len(order) // PARTS
 
     def opened(tables: Tables) -> Plans[Candidate]:
-        plans = Plans(tables, Dice(1), lambda: runs)
+        plans = Plans(tables, Dice(1), runs)
         plans.get("Fair")
+        plans.finish()
         return plans
 
     def restarted() -> tuple[Tables, Plans[Candidate]]:
@@ -91,9 +129,7 @@ def fairway(order: array[int], lag: Lag, restarts: bool) -> None:
 
     plans = opened(tables)
     for id, tenant in enumerate(order):
-        run = Candidate(id, str(tenant), metadata=NOTHING)
-        run.ready, run.eligible = 1, True
-        runs.append(run)
+        run = runs[id] = Candidate(id, str(tenant), 0, NOTHING, 1, True)
         tables.plain.appear(run.tenant)  # it changes nothing for one that has messages: V stands still
         plans.add(run)
         if restarts and id % part == part - 1 and len(runs) < len(order):
@@ -186,42 +222,67 @@ def by_level(counters: type[Exact] | type[Sketch]) -> Callable[[array[int], Lag,
     return run
 
 
-RULES = {"fairway": fairway, "fifo": fifo, "counter": by_level(Exact), "sketch": by_level(Sketch)}
+RULES = {"fairway": by_turns, "fifo": fifo, "counter": by_level(Exact), "sketch": by_level(Sketch)}
 
 
-def measure_fairness(quick: bool) -> None:
-    print("Equal weights: worst lag behind the fluid share (dispatches), order breaks inside a tenant")
-    print(f"{'tenants':>9} {'messages':>9} {'restarts':>8}  " + "".join(f"{rule:>20}" for rule in RULES))
-    for tenants, messages in ((10**3, 100), (10**5, 10), (10**6, 2)):
-        if quick and tenants > 10**5:
-            continue
-        order = arrivals(tenants, messages)
-        for restarts in (False, True):
-            cells: list[str] = []
-            for rule in RULES.values():
-                lag = Lag(tenants, messages)
-                rule(order, lag, restarts)
-                cells.append(f"{lag.worst:.3f} / {lag.breaks}")
-                gc.collect()
-            row = f"{tenants:>9} {len(order):>9} {PARTS - 1 if restarts else 0:>8}  "
-            print(row + "".join(f"{cell:>20}" for cell in cells), flush=True)
+def percentiles(values: Iterable[float]) -> tuple[float, float]:
+    """The median, and what 99 of 100 do not exceed."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
+
+
+def measure_fairness(figures: Figures, sizes: list[tuple[int, int]]) -> None:
+    lags = figures.table(
+        "Equal weights: the worst lag behind the ideal, in dispatches / order breaks inside a tenant",
+        *("tenants", "messages", "shape", "restarts", *RULES),
+    )
+    waits: list[tuple[str | int | float | None, ...]] = []
+    for tenants, messages in sizes:
+        for shape in (even, skewed):
+            order = shape(tenants, messages)
+            count = Counter(order)
+            counts = [count[tenant] for tenant in range(tenants)]
+            served = Ideal(counts).served
+            ideal = [served[count] for count in counts]
+            for restarts in (False, True):
+                cells, found = [], {}
+                for name, rule in RULES.items():
+                    lag = Lag(counts)
+                    rule(order, lag, restarts)
+                    cells.append(f"{lag.worst:,.3f} / {lag.breaks:,}")
+                    found[name] = lag.ended
+                    gc.collect()
+                row = (f"{tenants:,}", len(order), shape.__name__, PARTS - 1 if restarts else 0)
+                lags.add(*row, *cells)
+                ended = (ideal, found["fairway"], found["fifo"])
+                pairs = [f"{p50:,} / {p99:,}" for p50, p99 in map(percentiles, ended)]
+                for one in ended[1:]:
+                    beside = [wait / fluid for wait, fluid in zip(one, ideal, strict=True)]
+                    pairs.append("{:.2f} / {:.2f} / {:.2f}".format(*percentiles(beside), max(beside)))
+                waits.append((*row, *pairs))
+    table = figures.table(
+        "How long tenants wait until they have nothing left, in dispatches, p50 / p99 of all tenants",
+        *("tenants", "messages", "shape", "restarts", "ideal", "fairway", "fifo"),
+        *("fairway beside the ideal: p50 / p99 / worst", "fifo beside the ideal"),
+    )
+    for wait in waits:
+        table.add(*wait)
 
 
 def cpu_per_pick(strategy: str, submissions: int, chunks: int, picks: int) -> tuple[float, float]:
     """Microseconds of CPU per add and per pick, in takes of 100, a tenth as many tenants as submissions."""
-    runs: list[Candidate] = []
+    runs: dict[int, Candidate] = {}
     tables = Tables({})
-    plans = Plans(tables, Dice(7), lambda: runs)
+    plans = Plans(tables, Dice(7), runs)
     order = plans.get(strategy)
     for id in range(1, submissions + 1):
-        run = Candidate(id, f"tenant {id * 7919 % max(1, submissions // 10)}", metadata=NOTHING)
-        run.ready, run.eligible = chunks, True
+        tenant = f"tenant {id * 7919 % max(1, submissions // 10)}"
+        run = runs[id] = Candidate(id, tenant, 0, NOTHING, chunks, True)
         tables.plain.appear(run.tenant)
-        runs.append(run)
     gc.collect()
     gc.disable()
     start = time.process_time()
-    for run in runs:
+    for run in runs.values():
         plans.add(run)
     added = time.process_time() - start
 
@@ -239,31 +300,35 @@ def cpu_per_pick(strategy: str, submissions: int, chunks: int, picks: int) -> tu
     return added / submissions * 1e6, spent / done * 1e6
 
 
-def measure_cpu(quick: bool) -> None:
-    print("\nCPU per add and per pick in takes of 100, microseconds: best of 3 (an empty grab included)")
-    print(f"{'submissions':>11} {'chunks':>7}  " + "".join(f"{s:>16}" for s in STRATEGIES))
-    for submissions in (10**3, 10**4, 10**5):
+def measure_cpu(figures: Figures, sizes: list[int], picks: int, rounds: int) -> None:
+    table = figures.table(
+        f"CPU microseconds per add / per pick in takes of 100, the best of {rounds} (an empty grab included)",
+        *("submissions", "chunks each", *STRATEGIES),
+    )
+    for submissions in sizes:
         for chunks in (10_000, 1):
             cells: list[str] = []
             for strategy in STRATEGIES:
-                runs = [
-                    cpu_per_pick(strategy, submissions, chunks, 20_000 if quick else 200_000)
-                    for _ in range(3)
-                ]
+                runs = [cpu_per_pick(strategy, submissions, chunks, picks) for _ in range(rounds)]
                 cells.append(f"{min(a for a, _ in runs):.2f} / {min(p for _, p in runs):.2f}")
-            print(f"{submissions:>11} {chunks:>7}  " + "".join(f"{cell:>16}" for cell in cells), flush=True)
+            table.add(f"{submissions:,}", chunks, *cells)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="leave out 10^6 tenants; fewer picks")
-    quick = parser.parse_args().quick
-    measure_fairness(quick)
-    measure_cpu(quick)
-    return 0
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--tenants", type=int, nargs="+", choices=MESSAGES, default=list(MESSAGES)[:3])
+    options.add_argument("--full", action="store_true", help="10^6 tenants too")
+    given = options.parse_args()
+    sizes = [(tenants, MESSAGES[tenants]) for tenants in (MESSAGES if given.full else given.tenants)]
+    figures = Figures("fairness", given)
+    if given.quick:
+        measure_fairness(figures, [(10, 20), (100, 5)])
+        measure_cpu(figures, [100], 200, 1)
+    else:
+        measure_fairness(figures, sizes)
+        measure_cpu(figures, [n for n in (10**3, 10**4, 10**5) if n <= max(given.tenants)], 100_000, 3)
+    figures.end()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

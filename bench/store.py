@@ -1,39 +1,41 @@
 """What the SQLite store costs: microseconds per row, per end, per purge, per empty group; listings and opening.
 
-Run: python bench/store.py [folder]. Guards: nothing; it prints figures of the machine it runs on.
+    python bench/store.py [--folder FOLDER] [--rows 100000] [--quick] [--json FILE]
+
+Microseconds by the clock and of the processor, on the disk of the folder; groups are not synced unless it says so.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from figures import Figures, Table, parser
+
 from fairway.model.stored import Kind, Put
 from fairway.store.sqlite import SqliteStore
 from fairway.testing.conformance import Owner
 
-ROWS = 100_000
 TENANTS = 50
 STRIDE = 10_000
 
 
-def _timed(what: str, times: int, call: Callable[[], Any]) -> Any:
+def _timed(table: Table, what: str, times: int, call: Callable[[], Any]) -> Any:
     wall, cpu = time.perf_counter(), time.process_time()
     result = call()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    print(f"{what:72} {wall / times * 1e6:9.2f} us, {cpu / times * 1e6:8.2f} us of processor", flush=True)
+    table.add(what, wall / times * 1e6, cpu / times * 1e6)
     return result
 
 
-def _messages(owner: Owner, metadata: dict[str, str | int]) -> list[Any]:
+def _messages(owner: Owner, rows: int, metadata: dict[str, str | int]) -> list[Any]:
     page = (b"p" * 100,)
     return [
         owner.row(n, n // TENANTS * STRIDE, f"tenant-{n % TENANTS}", metadata=metadata, pages=page)
-        for n in range(1, ROWS + 1)
+        for n in range(1, rows + 1)
     ]
 
 
@@ -47,53 +49,75 @@ def _groups(owner: Owner, field: str, items: list[Any], size: int) -> Callable[[
     return run
 
 
-def _life(folder: Path, size: int, metadata: dict[str, str | int], name: str) -> None:
+def _life(
+    table: Table, folder: Path, many: int, size: int, metadata: dict[str, str | int], name: str
+) -> None:
     path = folder / f"{name}-{size}.db"
     owner = Owner(SqliteStore.open(path, "q"))
-    rows = _messages(owner, metadata)
+    rows = _messages(owner, many, metadata)
     label = f"{name}, groups of {size}: "
-    _timed(label + "put", ROWS, _groups(owner, "rows", rows, size))
-    wanted = [(row.id, 0) for row in rows[:10_000]]
+    _timed(table, label + "put", many, _groups(owner, "rows", rows, size))
+    wanted = [(row.id, 0) for row in rows[: many // 10]]
     batches = [wanted[start : start + 100] for start in range(0, len(wanted), 100)]
     _timed(
-        label + "read of a payload, 100 at once", len(wanted), lambda: [owner.store.pages(b) for b in batches]
+        table,
+        label + "read of a payload, 100 at once",
+        len(wanted),
+        lambda: [owner.store.pages(b) for b in batches],
     )
     owner.store.close()
-    owner = Owner(_timed(label + "open", 1, lambda: SqliteStore.open(path, "q")))
-    _timed(label + "read of an active row at a start", ROWS, lambda: list(owner.store.active()))
-    ends = [owner.end(n, n // TENANTS * STRIDE, at=float(n)) for n in range(1, ROWS + 1)]
-    _timed(label + "end", ROWS, _groups(owner, "ends", ends, size))
+    owner = Owner(_timed(table, label + "open", 1, lambda: SqliteStore.open(path, "q")))
+    _timed(table, label + "read of an active row at a start", many, lambda: list(owner.store.active()))
+    ends = [owner.end(n, n // TENANTS * STRIDE, at=float(n)) for n in range(1, many + 1)]
+    _timed(table, label + "end", many, _groups(owner, "ends", ends, size))
     store = owner.store
-    _timed(label + "listing of 100 by tenant", 1, lambda: store.ended("", "tenant-7", {}, 0, 100))
-    _timed(
-        label + "listing by a tenant that has none, per row", ROWS, lambda: store.ended("", "none", {}, 0, 1)
-    )
-    _timed(label + "purge", ROWS, _groups(owner, "purge", [row.id for row in rows], size))
-    print(f"{label}{store.size_bytes() / 1e6:.1f} MB of file and log")
+    _timed(table, label + "listing of 100 by tenant", 1, lambda: store.ended("", "tenant-7", {}, 0, 100))
+    none = label + "listing by a tenant that has none, per row"
+    _timed(table, none, many, lambda: store.ended("", "none", {}, 0, 1))
+    _timed(table, label + "purge", many, _groups(owner, "purge", [row.id for row in rows], size))
     owner.store.close()
 
 
-def _small(folder: Path) -> None:
+def _small(table: Table, folder: Path, many: int) -> None:
     owner = Owner(SqliteStore.open(folder / "small.db", "q"))
     meta = b"m" * 100
-    _timed("empty group, unsynced", 5000, lambda: [owner.write(meta=meta) for _ in range(5000)])
-    _timed("empty group, synced", 500, lambda: [owner.write(meta=meta, sync=True) for _ in range(500)])
+    few = max(1, many // 10)
+    _timed(table, "empty group, unsynced", many, lambda: [owner.write(meta=meta) for _ in range(many)])
+    _timed(table, "empty group, synced", few, lambda: [owner.write(meta=meta, sync=True) for _ in range(few)])
     logs = {"meta": meta, "journal": b"j" * 500, "events": b"e" * 500}
     _timed(
-        "group with journal and events, unsynced", 5000, lambda: [owner.write(**logs) for _ in range(5000)]
+        table,
+        "group with journal and events, unsynced",
+        many,
+        lambda: [owner.write(**logs) for _ in range(many)],
     )
-    puts = [[Put(Kind.TENANT, f"tenant-{n}", 0, b"%d" % k * 20) for n in range(100)] for k in range(300)]
-    _timed("object replaced, 100 in a group", 30_000, lambda: [owner.write(puts=group) for group in puts])
+    puts = [[Put(Kind.TENANT, f"tenant-{n}", 0, b"%d" % k * 20) for n in range(100)] for k in range(few)]
+    _timed(
+        table,
+        "object replaced, 100 in a group",
+        100 * few,
+        lambda: [owner.write(puts=group) for group in puts],
+    )
     owner.store.close()
 
 
-def main(folder: str | None) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as name:
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--folder", type=Path, help="on which disk")
+    options.add_argument("--rows", type=int, default=100_000)
+    given = options.parse_args()
+    if given.quick:
+        given.rows = 1_000
+    figures = Figures("store", given)
+    table = figures.table("Microseconds each", "what", "by the clock", "of CPU")
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
         for size in (100, 1000):
-            _life(Path(name), size, {}, "messages")
-        _life(Path(name), 1000, {"mode": "preview", "day": 7}, "with two metadata pairs")
-        _small(Path(name))
+            _life(table, folder, given.rows, size, {}, "messages")
+        _life(table, folder, given.rows, 1000, {"mode": "preview", "day": 7}, "with two metadata pairs")
+        _small(table, folder, max(20, given.rows // 20))
+    figures.end()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None)
+    main()

@@ -1,0 +1,86 @@
+"""What `make bench` writes into a page: the region of each bench, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import bench
+
+PAGE = "# Page\n\nBefore.\n\n<!-- bench:one:begin -->\nold\n<!-- bench:one:end -->\n\nAfter, by hand.\n"
+FOUND: dict[str, Any] = {
+    "bench": "one",
+    "date": "2026-11-16 12:00",
+    "seconds": 12.3,
+    "load": [0.5, 1.5],
+    "machine": "2 cores, some model",
+    "versions": {"Fairway": "0.1.0", "redis": "7.0"},
+    "options": {},
+    "notes": ["Left out here: nothing."],
+    "tables": [
+        {"title": "Rates", "columns": ["what", "a second"], "rows": [["a|b", 1]], "shown": [["a|b", "1"]]}
+    ],
+}
+
+
+def test_a_region_is_replaced_and_the_prose_around_it_stays() -> None:
+    made = bench.put(PAGE, "one", "| new |")
+    assert made == PAGE.replace("\nold\n", "\n\n| new |\n\n")
+    assert bench.put(made, "one", "| new |") == made
+
+
+def test_a_region_says_when_where_with_what_and_under_which_load() -> None:
+    text = bench.region(FOUND)
+    for said in (
+        "2026-11-16 12:00",
+        "2 cores, some model",
+        "Fairway 0.1.0, redis 7.0",
+        "load 0.5 before and 1.5",
+    ):
+        assert said in text
+    assert "Rates:\n\n| what | a second |\n|---|---|\n| a\\|b | 1 |" in text
+    assert text.endswith("Left out here: nothing.")
+
+
+@pytest.mark.parametrize(
+    "page", ["no region", PAGE + PAGE, PAGE.replace("begin", "x").replace("end", "begin")]
+)
+def test_a_page_without_one_region_is_not_touched(page: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text(page)
+    with pytest.raises(SystemExit, match="bench:one:begin"):
+        bench.write(file, FOUND)
+    assert file.read_text() == page
+
+
+def test_the_page_of_performance_has_one_region_for_every_bench() -> None:
+    page = (bench.ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert sorted(bench.regions(page)) == bench.names()
+    for name in bench.names():
+        bench.put(page, name, "")
+
+
+def test_what_was_found_last_is_written_without_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = bench.names()[0]
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("bench:one", f"bench:{name}"))
+    (tmp_path / f"{name}.json").write_text(json.dumps({**FOUND, "bench": name}))
+    monkeypatch.setattr(bench, "FOUND", tmp_path)
+    assert bench.main([name, "--found", "--page", str(page)]) == 0
+    assert "2 cores, some model" in page.read_text() and "After, by hand." in page.read_text()
+    other = bench.names()[1]
+    assert bench.main([other, "--found", "--page", str(page)]) == 1
+    assert f"FAILED: {other}" in capsys.readouterr().out
+
+
+def test_a_name_that_is_no_bench_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        bench.main(["nosuch"])
+    assert error.value.code == 2
+    said = capsys.readouterr().err
+    assert "nosuch" in said and all(name in said for name in bench.names())
