@@ -7,24 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A comment before a block of `sh` says why no test runs it.
+_FENCE = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n+)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and the line of the page on which the text begins."""
+    """A fenced block: its language, its text, the line of the page on which the text begins; why it is not run."""
 
     language: str
     text: str
     line: int
+    not_run: str = ""
+
+
+def every_block(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [Block(m[2], m[3], text.count("\n", 0, m.start(3)) + 1, m[1] or "") for m in _FENCE.finditer(text)]
 
 
 def blocks(page: Path, language: str) -> list[Block]:
-    text = page.read_text(encoding="utf-8")
-    found = (Block(m[1], m[2], text.count("\n", 0, m.start(2)) + 1) for m in _FENCE.finditer(text))
-    return [block for block in found if block.language == language]
+    return [block for block in every_block(page) if block.language == language]
 
 
 def links(page: Path) -> list[str]:

@@ -6,21 +6,35 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.docs.pages import ROOT, blocks, execute, links
+from fairway.server.settings import settings
+from tests.docs.pages import PAGES, ROOT, blocks, execute, links
+from tests.ring.need import need_ring
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-ALL = [*PAGES, ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+ALL = [*PAGES, *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"))]
 
 
 def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+# Their examples need Spark: tests/spark/test_pages.py runs them where there is one.
+ELSEWHERE = {"audit", "spark"}
+# A page with commands is run as a whole by tests/docs/test_consoles.py.
+RUN = [
+    page
+    for page in PAGES
+    if blocks(page, "python") and not blocks(page, "console") and page.stem not in ELSEWHERE
+]
+
+
+@pytest.mark.parametrize("page", RUN, ids=name)
 def test_every_python_example_of_a_page_runs_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if page.stem == "ring":
+        need_ring()
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": page.stem}
     for block in blocks(page, "python"):
@@ -70,3 +84,24 @@ def test_the_glossary_has_one_line_per_word() -> None:
     single = [word for line in words for word in re.findall(r"\*\*([\w -]+)\*\*", line)]
     assert len(single) > 50
     assert len(single) == len(set(single))
+
+
+def test_the_page_of_examples_has_every_one() -> None:
+    told = set(re.findall(r"\(\.\./examples/(\w+\.py)\)", (ROOT / "docs/examples.md").read_text()))
+    assert told == {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+def test_the_alerts_name_metrics_that_exist() -> None:
+    named = set(re.findall(r"fairway_\w+", (ROOT / "docs/howto/monitoring.md").read_text()))
+    known = set(re.findall(r"`(fairway_\w+)`", (ROOT / "docs/reference/metrics.md").read_text()))
+    assert len(named) >= 7 and named <= known
+    for block in blocks(ROOT / "docs/howto/monitoring.md", "yaml"):
+        assert yaml.safe_load(block.text)
+
+
+def test_the_servers_settings_on_the_page_are_taken(tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / "docs/howto/production.md", "toml")
+    file = tmp_path / "fairway.toml"
+    file.write_text(block.text)
+    taken = settings({}, {}, str(file))
+    assert (taken.workers, taken.queues, taken.local) == (2, ["default", "images"], False)

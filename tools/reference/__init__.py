@@ -1,0 +1,1 @@
+"""The reference pages: each is made from the code it tells of, and a test holds the two together."""

@@ -1,0 +1,106 @@
+"""The page of settings: of queues, of bucket queues, of a server, and of the environment.
+
+Guards: a setting that exists is on the page; one that is not told of here stops the page from being made.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import fairway
+from fairway.bucket import config as bucket
+from fairway.model import config as fair
+from fairway.server.settings import Settings
+from tools.reference.writing import code, opening, table
+
+SOURCES = Path(fairway.__file__).parent
+QUEUE = {
+    "attempts_max": "deliveries of a chunk before it is dead; a submission may have its own",
+    "lease_seconds": "how long a lease lasts where a reserve does not say",
+    "retention_seconds": "how long what ended stays readable",
+    "event_seconds": "how long the event log is kept; the audit reads it",
+    "retry_delay_seconds": "the first back-off after a failure; it doubles with every attempt",
+    "retry_delay_seconds_max": "where the doubling stops",
+    "consumer_silent_seconds": "then the named reservations of a consumer lapse",
+    "client_silent_seconds": "then a client that numbers its calls is forgotten, with its stored answers",
+    "strategy": "how to choose where a reserve does not say",
+    "strategy_locked": "a reserve that names another strategy is refused",
+    "tenants_max": "tenants with work, a weight or a pause; a submit of one more is refused",
+}
+BUCKET = QUEUE | {
+    "bucket_rows": "messages in one bucket; then its node goes on to the next",
+    "open_buckets": "buckets that one node fills side by side",
+    "seal_seconds": "a bucket that nobody put into for so long is sealed",
+}
+# What is read from the environment beside the settings of a server, which are FAIRWAY_ and their name.
+ENVIRONMENT = {
+    "FAIRWAY_STORE": "the queue's file or URL, for every command",
+    "FAIRWAY_QUEUE": "the queue's name, for every command",
+    "FAIRWAY_HOST": "1: a short command may open the file itself",
+    "FAIRWAY_TOKEN": "a client's token",
+    "FAIRWAY_TOKENS": "the file of tokens, for `serve` and `token`",
+    "FAIRWAY_PLAIN_HTTP": "1: a token may be sent over plain HTTP; for `serve`, other machines may come without TLS",
+    "FAIRWAY_TRANSPORT": "how an attached process talks to its host: `socket` or `ring`",
+    "FAIRWAY_CASSANDRA_": "and a name of [the cluster's settings](../cassandra.md#settings), such as `PASSWORD`",
+}
+# Given to the programs that `fairway work` runs, or read by tests alone.
+NOT_SETTINGS = re.compile(r"FAIRWAY_(ATTEMPT|INDEX|INFO|META|OBJECT|SUBMISSION|TENANT|REQUIRE_\w+|TEST_\w+)")
+
+
+def page() -> str:
+    words = (
+        "What can be set, and where. A queue's settings are stored with it and hold for every process:"
+        " `q.configure(...)`, `fairway queue configure`, `PUT /v1/queues/{queue}`."
+        " Their bounds are [limits](limits.md)."
+    )
+    parts = [
+        opening("Configuration", "the code that reads it", words),
+        "\n## A queue\n",
+        table(("setting", "default", "from, to", "meaning"), _settings(fair.QueueConfig, fair, QUEUE)),
+        "\n## A bucket queue\n",
+        table(("setting", "default", "from, to", "meaning"), _settings(bucket.BucketConfig, bucket, BUCKET)),
+        "\n## A server\n",
+        "Flags go before the environment, that before the TOML file."
+        " [The server](../server.md#settings) says what they do.\n",
+        table(("TOML", "environment", "default"), _server()),
+        "\n## The environment\n",
+        table(("variable", "meaning"), [(code(name), words) for name, words in ENVIRONMENT.items()]),
+    ]
+    return "\n".join(parts)
+
+
+def _settings(kind: type, module: Any, words: dict[str, str]) -> list[tuple[str, ...]]:
+    bounds = module._BOUNDS
+    rows: list[tuple[str, ...]] = []
+    for field in msgspec.structs.fields(kind):
+        low, high = bounds.get(field.name, ("", ""))
+        between = f"{_shown(low)} to {_shown(high)}" if field.name in bounds else ""
+        rows.append((code(field.name), code(_shown(field.default)), between, words[field.name]))
+    return rows
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _server() -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for field in msgspec.structs.fields(Settings):
+        default = field.default if field.default is not msgspec.NODEFAULT else []
+        found.append((code(field.name), code(f"FAIRWAY_{field.name.upper()}"), code(default or "")))
+    return found
+
+
+def read_by_the_code() -> set[str]:
+    """Every variable that the source names and that is a setting."""
+    served = {f"FAIRWAY_{field.name.upper()}" for field in msgspec.structs.fields(Settings)}
+    found: set[str] = set()
+    for path in SOURCES.rglob("*.py"):
+        found |= set(re.findall(r"\bFAIRWAY_[A-Z_]+", path.read_text(encoding="utf-8")))
+    return {name for name in found if not NOT_SETTINGS.fullmatch(name)} - served
