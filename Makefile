@@ -10,17 +10,21 @@ workers ?= 2
 pytest := $(bin)/python -m pytest
 parallel := -n $(workers) --dist loadfile
 
-.PHONY: help setup demo test check coverage proof bench lock clean
+.PHONY: help system setup demo test check coverage proof bench docs lock clean
 
 help: ## show this list
 	@echo "Fairway: a fair, durable work queue for multi-tenant data pipelines."
 	@echo
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
+system: ## install what the tests need from Debian: Java 17 and Maven for Cassandra, a browser
+	@sh tools/system.sh
+
 setup: $(ready) ## make .venv; quick when nothing changed (PYTHON=... names the Python)
 	@echo "Fairway is set up in .venv."
 
-$(ready): pyproject.toml requirements/uv.txt requirements/dev.txt tools/setup.sh tools/probe_python.py
+$(ready): pyproject.toml requirements/uv.txt requirements/dev.txt requirements/java.txt \
+		tools/setup.sh tools/probe_python.py $(wildcard hatch_build.py src/fairway/ring/*.c)
 	@sh tools/setup.sh
 
 demo: $(ready) ## run the main job and draw what it did
@@ -41,8 +45,14 @@ coverage: $(ready) ## run all tests and show the lines that none of them ran
 proof: $(ready) ## run the long storms (hours)
 	@sh tools/proof.sh
 
-bench: $(ready) ## measure; each file in bench/ prints its figures
-	@sh tools/bench.sh
+bench: $(ready) ## measure beside the peers and write the tables of docs/performance.md (BENCH="NAME ...")
+	@$(bin)/python -m tools.bench --install $(BENCH)
+
+docs: $(ready) ## write the reference anew and build build/site, strictly
+	@$(bin)/python -m tools.reference
+	@$(bin)/python -m tools.pages
+	@$(bin)/zensical build --strict -f mkdocs.yml
+	@echo "The documentation is in build/site/index.html; its search needs a server: python3 -m http.server -d build/site"
 
 lock: $(ready) ## solve the requirement files again (UPGRADE=1 takes newer versions)
 	@sh tools/lock.sh

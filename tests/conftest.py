@@ -1,4 +1,4 @@
-"""What every run of the tests reports: which tests were skipped and why, and how long each area took.
+"""What every run of the tests reports: which tests were skipped and why, how long each area and the longest files took.
 
 Guards: no test is left out in silence; a skip that tests/skips.toml does not list fails the run.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from time import monotonic
@@ -14,7 +15,11 @@ from time import monotonic
 import pytest
 from hypothesis import settings
 
+from tests.ordering import Order, file_of, scheduler
+
 HERE = Path(__file__).parent
+PASSED = pytest.StashKey[bool]()  # whether a test did what it was to do
+SLOW_SECONDS = 10.0  # a file that takes longer is named, so that tests/order.toml can be kept true
 
 # Two busy cores are not a reason to fail. All else stays as Hypothesis has it, its CI profile included.
 settings.register_profile("fairway", settings(deadline=None))
@@ -30,6 +35,46 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Budgets(read("budgets.toml")), "fairway-budgets")
         config.pluginmanager.register(Skips(read("skips.toml").get("skip", [])), "fairway-skips")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
+    return report
+
+
+@pytest.fixture
+def record_proof(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
+    """Writes what a long run showed to build/proof: operations, faults, lost, seed. A short form writes nothing.
+
+    The row is written when the test is over, and says whether it passed.
+    """
+    began, told = monotonic(), []
+
+    def record(name: str, **figures: object) -> None:
+        told.append((name, figures))
+
+    yield record
+    if request.node.get_closest_marker("proof") is not None:
+        from tools.proof import write_row  # the gates are tested in folders that have no tools
+
+        for name, figures in told:
+            passed = request.node.stash.get(PASSED, False)
+            write_row(name, seconds=round(monotonic() - began), passed=passed, **figures)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    return (
+        scheduler(config, log, Order(read("order.toml"))) if config.getvalue("dist") == "loadfile" else None
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    Order(read("order.toml")).sort(items)
 
 
 def read(name: str) -> dict:
@@ -89,10 +134,12 @@ class Budgets:
         self.started = monotonic()
         self.seconds: dict[str, float] = defaultdict(float)
         self.tests: dict[str, int] = defaultdict(int)
+        self.files: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         area = area_of(report.nodeid)
         self.seconds[area] += report.duration
+        self.files[file_of(report.nodeid)] += report.duration
         self.tests[area] += report.when == "setup"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -111,6 +158,10 @@ class Budgets:
             )
             line = f"{area:<20}{tests:>8}{seconds:>10.1f}{budget:>9}{over}"
             terminalreporter.write_line(line, yellow=bool(over), bold="WARNING" in over)
+        terminalreporter.section("longest files")
+        for file, seconds in sorted(self.files.items(), key=lambda one: -one[1]):
+            if seconds >= SLOW_SECONDS:
+                terminalreporter.write_line(f"{file:<60}{seconds:>8.1f}")
 
     def budget_of(self, area: str) -> float:
         return self.budgets["areas"].get(area, self.budgets["other_seconds"])

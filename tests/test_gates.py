@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,9 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.write("tests/conftest.py", (HERE / "conftest.py").read_text(encoding="utf-8"))
+        for name in ("conftest.py", "ordering.py"):
+            self.write(f"tests/{name}", (HERE / name).read_text(encoding="utf-8"))
+        self.write("tests/order.toml", "")
         self.write("tests/skips.toml", "")
         self.write("tests/budgets.toml", "whole_seconds = 60\nother_seconds = 30\n[areas]\n")
         shutil.copy(HERE.parent / "pyproject.toml", root)
@@ -127,6 +130,48 @@ def test_the_budget_table_shows_every_area_and_never_fails_the_run(project: Proj
     assert "skipped tests: 0, not listed in tests/skips.toml: 0" in run.stdout
 
 
+def test_the_longest_files_come_first_and_of_the_wide_ones_one_at_a_time(project: Project) -> None:
+    log = """
+        import os, time
+
+        def test_it():
+            with open("log", "a") as log:
+                log.write(f"{os.environ['PYTEST_XDIST_WORKER']} {__name__} begins\\n")
+            time.sleep(0.3)
+            with open("log", "a") as log:
+                log.write(f"{os.environ['PYTEST_XDIST_WORKER']} {__name__} ends\\n")
+
+        def test_more():
+            pass
+
+        def test_still_more():
+            pass
+
+        def test_the_last():
+            pass
+    """
+    project.write("tests/order.toml", 'wide_areas = ["wide"]\n[seconds]\n')
+    for name in ("wide/test_a", "wide/test_b", "wide/test_c", "thin/test_d", "thin/test_e", "thin/test_f"):
+        project.write(f"tests/{name}.py", log)
+        with (project.root / "tests/order.toml").open("a") as order:
+            order.write(f'"tests/{name}.py" = {ord(name[-1])}\n')
+    run = project.run("-n", "2", "--dist", "loadfile", "--budgets")
+    assert run.returncode == 0, run.stdout
+    lines = [line.split() for line in (project.root / "log").read_text().splitlines()]
+    wide = [(name[-1], what) for _, name, what in lines if "wide" in name]
+    assert wide == [(name, what) for name in "cba" for what in ("begins", "ends")], lines
+    assert [name[-1] for _, name, what in lines if "thin" in name and what == "begins"] == ["f", "e", "d"]
+    assert len({worker for worker, _, _ in lines}) == 2
+    assert "longest files" in run.stdout
+
+
+def test_the_order_names_files_that_are_there() -> None:
+    order = tomllib.loads((HERE / "order.toml").read_text(encoding="utf-8"))
+    assert order["wide_areas"] and order["seconds"]
+    assert [name for name in order["seconds"] if not (HERE.parent / name).is_file()] == []
+    assert [area for area in order["wide_areas"] if not (HERE / area).is_dir()] == []
+
+
 def test_proof_stays_out_of_an_ordinary_run(project: Project) -> None:
     project.write("tests/test_a.py", "import pytest\n@pytest.mark.proof\ndef test_storm(): assert False")
     assert project.run().returncode == pytest.ExitCode.NO_TESTS_COLLECTED
@@ -150,7 +195,7 @@ def test_ci_fails_when_either_half_fails_and_always_shows_the_closing_line(
     project: Project, check: str, test: str
 ) -> None:
     says = f"@echo 'skipped tests: 1, not listed'; echo '{CLOSING}'; {test}"
-    project.write("Makefile", f"check:\n\t@{check}\ntest:\n\t{says}\n")
+    project.write("Makefile", f"system:\n\t@true\ncheck:\n\t@{check}\ntest:\n\t{says}\n")
     project.write(".ci/run", (HERE.parent / ".ci" / "run").read_text(encoding="utf-8"))
     run = subprocess.run(["bash", project.root / ".ci" / "run"], capture_output=True, text=True, timeout=60)
     assert (run.returncode == 0) == (check == test == "true"), run.stderr
@@ -158,7 +203,7 @@ def test_ci_fails_when_either_half_fails_and_always_shows_the_closing_line(
 
 
 def test_ci_says_so_when_pytest_did_not_finish(project: Project) -> None:
-    project.write("Makefile", "check:\n\t@true\ntest:\n\t@false\n")
+    project.write("Makefile", "system:\n\t@true\ncheck:\n\t@true\ntest:\n\t@false\n")
     project.write(".ci/run", (HERE.parent / ".ci" / "run").read_text(encoding="utf-8"))
     run = subprocess.run(["bash", project.root / ".ci" / "run"], capture_output=True, text=True, timeout=60)
     assert run.returncode != 0

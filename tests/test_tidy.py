@@ -56,7 +56,8 @@ def test_every_public_name_is_listed() -> None:
 
 def test_the_budgets_of_all_areas_fit_in_the_whole() -> None:
     budgets = tomllib.loads((TESTS / "budgets.toml").read_text(encoding="utf-8"))
-    assert sum(budgets["areas"].values()) <= budgets["whole_seconds"] <= 1800
+    assert budgets["whole_seconds"] <= 1800
+    assert sum(budgets["areas"].values()) <= 2 * budgets["whole_seconds"], "two tests run at a time"
 
 
 def test_the_whole_run_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys) -> None:

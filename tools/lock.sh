@@ -16,3 +16,5 @@ solve() { # solve OUTPUT INPUT...
 solve requirements/uv.txt requirements/uv.in
 solve requirements/run.txt pyproject.toml
 solve requirements/dev.txt pyproject.toml requirements/dev.in --all-extras --constraint requirements/run.txt
+solve requirements/java.txt requirements/java.in
+solve requirements/bench.txt requirements/bench.in

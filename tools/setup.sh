@@ -72,10 +72,10 @@ check_native() { # sets lacking and lacking_cure to what a C build would miss
         lacking="the C headers of Python ${facts%% *}" lacking_cure=$(headers_cure "${facts%% *}")
     fi
     [ -n "$lacking" ] || return 0
-    if [ -n "$(find src -name '*.c' 2>/dev/null)" ]; then
-        stop "it builds C code, and this machine lacks $lacking." "$lacking_cure"
-    fi
     line note "no sign of $lacking; needed only where a package has no wheel"
+    if [ -n "$(find src -name '*.c' 2>/dev/null)" ]; then
+        line note "fairway.Ring is left out without it -> $lacking_cure"
+    fi
 }
 
 step() { # step NAME DONE COMMAND...
@@ -99,6 +99,11 @@ follow_pip() { # uv does not read pip's settings; a machine whose pip works shou
     cert=$(setting cert)
     [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
     [ -z "$cert" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$cert}"
+}
+
+java_runs() { # java_runs PROGRAM: whether it is a Java that Spark can use
+    major=$("$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
+    [ "${major:-0}" -ge 17 ] 2>/dev/null
 }
 
 echo "Setting up Fairway in $venv"
@@ -128,5 +133,11 @@ step packages "$locked locked, every hash checked" \
     "$venv/bin/uv" pip sync --quiet --python "$venv/bin/python" --require-hashes requirements/dev.txt
 step fairway "installed from src" \
     "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation --editable .
+if { [ -n "${JAVA_HOME:-}" ] && java_runs "$JAVA_HOME/bin/java"; } || java_runs java; then
+    line java "found, for Spark"
+else
+    step java "none of 17 or newer here; brought by pip, for Spark" \
+        "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --require-hashes -r requirements/java.txt
+fi
 touch "$venv/.ready"
 echo "Ready in $(($(date +%s) - started)) s."
