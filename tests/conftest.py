@@ -47,7 +47,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture
 def record_proof(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
-    """Writes what a long run showed to build/proof: operations, faults, lost, seed. A short form writes nothing.
+    """Writes what a long run showed to docs/histories/rows: operations, faults, lost, seed. A short form writes none.
 
     The row is written when the test is over, and says whether it passed.
     """

@@ -1,4 +1,4 @@
-"""The table of what the long runs showed, written into docs/reliability.md from the rows that they left in build/proof.
+"""The table of what the long runs showed, written into docs/reliability.md from the rows that they left beside it.
 
 Guards: no figure in that table was typed by a person; the rest of the page is left as it is.
 `python -m tools.proof` writes it; tools/proof.sh does so at the end of `make proof`. `python -m tools.proof NAME` makes
@@ -21,9 +21,10 @@ from typing import Any
 from fairway.testing.history import History, save
 
 ROOT = Path(__file__).resolve().parent.parent
-ROWS = ROOT / "build" / "proof"
 PAGE = ROOT / "docs" / "reliability.md"
 HISTORIES = ROOT / "docs" / "histories"
+ROWS = HISTORIES / "rows"  # kept with the project, so that a part can be run again and the rest stays
+LONG = ROOT / "build" / "proof" / "histories"
 HISTORY_BYTES_MAX = (
     1_000_000  # a longer one stays with the rows: whoever clones the project should not wait for it
 )
@@ -51,9 +52,7 @@ def write_row(
     Its history lies beside the page, so that whoever reads it can check it again.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    published = history is not None and _publish(history, folder / "histories", histories, f"{slug}.jsonl.xz")
-    asked = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True).stdout.strip() or "unknown"
+    published = history is not None and _publish(history, LONG, histories, f"{slug}.jsonl.xz")
     row: Row = {
         "name": name,
         "operations": operations,
@@ -64,7 +63,7 @@ def write_row(
         "passed": passed,
         "history": f"{slug}.jsonl.xz" if published else "",
         "seconds": seconds,
-        "commit": commit,
+        "commit": _commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
     }
@@ -72,6 +71,16 @@ def write_row(
     path = folder / f"{slug}.json"
     path.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def _commit() -> str:
+    """What the tree is; rows and pages that other long runs wrote meanwhile do not change what ran."""
+
+    def git(*asked: str) -> str:
+        return subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+    commit = git("rev-parse", "--short", "HEAD") or "unknown"
+    return f"{commit}-dirty" if git("status", "--porcelain", "-uno", "--", ".", ":!docs") else commit
 
 
 def _publish(history: History, kept: Path, published: Path, name: str) -> bool:
@@ -142,7 +151,7 @@ def main() -> int:
         return 0
     rows = rows_of(ROWS) if ROWS.is_dir() else []
     if not rows:
-        print("There is no row in build/proof yet; `make proof` leaves them there.")
+        print("There is no row in docs/histories/rows yet; `make proof` leaves them there.")
         return 1
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
     print(table(rows))

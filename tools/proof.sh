@@ -1,20 +1,20 @@
 #!/bin/sh
 # Run what is too long for `make test`: many simulated histories, then every test with the mark `proof`, file by file, so
-# that none starves another and one that fails or dies takes no other with it. Each leaves a row in build/proof; at the end
+# that none starves another and one that fails or dies takes no other with it. Each leaves a row in docs/histories/rows; at the end
 # tools/proof.py makes the table of docs/reliability.md from them. Arguments are given to pytest: `sh tools/proof.sh tests/kill`.
 set -eu
 cd "$(dirname "$0")/.."
-rows=build/proof
-mkdir -p "$rows"
+kept=build/proof
+mkdir -p "$kept"
 failed=""
 
 # An interrupted or selective run keeps the rows of what it does not run again.
 simulate() { # the name of its row, then what `fairway sim` is given
     name=$1
     shift
-    .venv/bin/fairway sim --json --save "$rows/histories" "$@" >"$rows/sim.out" || failed="$failed sim"
-    .venv/bin/python -m tools.proof "$name" <"$rows/sim.out" || failed="$failed sim"
-    rm -f "$rows/sim.out"
+    .venv/bin/fairway sim --json --save "$kept/histories" "$@" >"$kept/sim.out" || failed="$failed sim"
+    .venv/bin/python -m tools.proof "$name" <"$kept/sim.out" || failed="$failed sim"
+    rm -f "$kept/sim.out"
 }
 
 if [ "$#" -eq 0 ]; then
