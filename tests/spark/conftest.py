@@ -51,6 +51,18 @@ SHARING = {
 _shared: list[SparkSession] = []
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sources that beat no heart, and queues that this test opens for itself."""
+    from fairway.spark import queues, source
+
+    monkeypatch.setattr(source.Heart, "watch", lambda self, seq, deadline: None)
+    monkeypatch.setattr(queues, "_open", {})
+    yield
+    for one in queues._open.values():
+        one.close()
+
+
 @pytest.fixture(scope="module")
 def spark(needs_spark: None, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session that the next module goes on with. Tasks are tried twice. What a module sets goes with it."""

@@ -1,23 +1,18 @@
-"""Source and sink under the calls that Spark makes, in its order, with deaths at every step and no Spark.
-
-The player keeps Spark's two logs and a versioned state, as a checkpoint does. Hundreds of stories take seconds.
-"""
+"""Source and sink under the calls that Spark makes, in its order, with deaths at every step and no Spark."""
 
 from __future__ import annotations
 
 import pickle
-import secrets
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import fairway
@@ -28,128 +23,17 @@ from fairway.server.roots import Roots
 from fairway.spark import queues, source
 from fairway.spark.codec import decode
 from fairway.spark.columns import spark_of
-from fairway.spark.finishing import Finish
 from fairway.spark.mapping import _run
 from fairway.spark.places import folder_of, task_prefix
 from fairway.spark.references import DONE_ARROW, REFERENCE_ARROW
-from fairway.spark.settings import SINK, SOURCE, Settings
+from fairway.spark.settings import SOURCE, Settings
 from fairway.spark.shapes import DONE, DONE_NAMES, REFERENCE
 from fairway.spark.source import ChunkStream
 from tests.s3 import s3
 from tests.server.live import live
 from tests.spark.pipeline import collected, numbers, objects, submit
+from tests.spark.playing import CHUNKS, COUNTS, ROWS, Killed, Player, play
 from tests.spark.test_driver_kills import last_counts
-
-CHUNKS = 17
-ROWS = pa.schema([("x", pa.int64())])
-COUNTS = pa.schema([("k", pa.int64()), ("count", pa.int64())])
-
-
-class Killed(Exception):
-    """The driver died here."""
-
-
-class Frame:
-    """A micro-batch as foreachBatch gives it: the batches of each task, and what happens when all are through."""
-
-    def __init__(self, tasks: list[list[pa.RecordBatch]], through: Callable[[], None]) -> None:
-        self.tasks, self.through = tasks, through
-
-    def mapInArrow(
-        self, fn: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
-    ) -> Frame:
-        sent = pickle.loads(cloudpickle.dumps(fn))
-        return Frame([list(sent(iter(task))) for task in self.tasks], self.through)
-
-    def toArrow(self) -> pa.Table:
-        self.through()
-        return pa.Table.from_batches([batch for task in self.tasks for batch in task], DONE_ARROW)
-
-
-class Player:
-    """A checkpoint, and one start of a query after the other over it."""
-
-    def __init__(self, url: str, mode: str, dice: Callable[[str], bool], objects: str | None = None) -> None:
-        self.url, self.mode, self.dies = url, mode, dice
-        self.objects = {"objects": objects} if objects else {}
-        self.offsets: list[dict[str, int]] = []  # the offset log: the end of each batch
-        self.commits = 0  # the commit log: batches that are through
-        self.states: dict[int, Counter[int]] = {0: Counter()}  # of a groupBy().count(), by version
-        self.places: Counter[str] = Counter()
-        self.complete = False  # the output mode: what Spark tells a sink as "overwrite"
-
-    def here(self, place: str) -> None:
-        if self.dies(place):
-            self.places[place] += 1
-            raise Killed(place)
-
-    def made(self) -> tuple[ChunkStream, Finish]:
-        """The source and the sink of a new start."""
-        run = secrets.token_hex(4)
-        given = {"path": self.url, "consumer": "c", "run": run, **self.objects}
-        emit = "rows" if self.mode == "rows" else "references"
-        schema = ROWS if self.mode == "rows" else REFERENCE_ARROW
-        reader = ChunkStream(
-            Settings(given | {"emit": emit, "maxChunksPerTrigger": "4"}, SOURCE), spark_of(schema)
-        )
-        sink_schema = COUNTS if self.mode == "rows" else DONE_ARROW
-        return reader, Finish(Settings(given, SINK), spark_of(sink_schema), self.complete)
-
-    def start(self) -> None:
-        """One run of the query: to its end, or to its death."""
-        reader, writer = self.made()
-        if not self.offsets:
-            assert reader.initialOffset() == {"seq": 0}
-        reader.prepareForTriggerAvailableNow()
-        while True:
-            if len(self.offsets) == self.commits:  # no batch waits to be replayed
-                start = self.offsets[-1] if self.offsets else {"seq": 0}
-                end = reader.latestOffset(start, ReadMaxRows(4))
-                self.here("reserved")
-                if end == start:
-                    return
-                self.offsets.append(end)
-                self.here("noted")
-                if self.commits:
-                    reader.commit(start)
-                self.here("trimmed")
-            self.batch(reader, writer)
-
-    def batch(self, reader: ChunkStream, writer: Finish) -> None:
-        number = self.commits
-        start = self.offsets[number - 1] if number else {"seq": 0}
-        parts = reader.partitions(start, self.offsets[number])
-        self.here("planned")
-        if self.mode == "rows":
-            state = Counter(self.states[number])
-            for part in parts:
-                for batch in reader.read(part):
-                    state.update(x % 7 for x in batch["x"].to_pylist())
-            self.states[number + 1] = state  # the state store commits in tasks, before the sink does
-            table = pa.table({"k": list(state), "count": list(state.values())}, schema=COUNTS)
-            tasks = [table.to_batches()]
-        else:
-            tasks = [list(_run(reader.read(part), lambda t: t, None, "arrow")) for part in parts]
-        if number % 2:  # by turns as `process` has it, and as a sink by hand
-            done: Any = Frame(tasks, lambda: self.here("worked"))
-            writer(done, number)
-        else:
-            messages = [writer.write(iter(task)) for task in tasks]
-            self.here("worked")
-            writer.commit(messages, number)
-        self.here("committed")
-        self.commits += 1
-        self.here("logged")
-
-
-@pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Sources that beat no heart, and queues that this test opens for itself."""
-    monkeypatch.setattr(source.Heart, "watch", lambda self, seq, deadline: None)
-    monkeypatch.setattr(queues, "_open", {})
-    yield
-    for one in queues._open.values():
-        one.close()
 
 
 @pytest.fixture
@@ -161,15 +45,6 @@ def url(tmp_path: Path, unhurried: None) -> Iterator[str]:
         for tenant in range(3):
             submit(where, numbers(CHUNKS)[tenant::3], tenant=f"t{tenant}")
         yield where
-
-
-def play(player: Player, starts: int = 500) -> None:
-    for _ in range(starts):
-        try:
-            return player.start()
-        except Killed:
-            continue
-    raise AssertionError("it never came to its end")
 
 
 def check(player: Player) -> None:
@@ -184,11 +59,12 @@ def check(player: Player) -> None:
         assert collected(player.url) == Counter(range(CHUNKS * 10))
 
 
+MODES = ["references", "rows", "echo"]
 PLACES = ["reserved", "noted", "trimmed", "planned", "worked", "committed", "logged"]
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("mode", ["references", "rows"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_death_at_each_step_loses_and_doubles_nothing(url: str, mode: str, place: str) -> None:
     deaths = iter([False, True, True, False, True])
     player = Player(url, mode, lambda here: here == place and next(deaths, False))
@@ -198,7 +74,7 @@ def test_a_death_at_each_step_loses_and_doubles_nothing(url: str, mode: str, pla
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("mode", ["references", "rows"])
+@pytest.mark.parametrize("mode", MODES)
 def test_deaths_at_random_steps_lose_and_double_nothing(url: str, mode: str, seed: int) -> None:
     dice = Random(f"{mode} {seed}")
     player = Player(url, mode, lambda here: dice.random() < 0.2)
