@@ -294,6 +294,22 @@ def test_a_batch_is_settled_whole_and_only_by_its_epoch_or_run(way: str) -> None
     assert finish(desk, **who, first=b"all").before == 0
 
 
+def test_every_submission_of_a_batch_gets_the_result_of_the_batch_once() -> None:
+    desk = Desk()
+    x, y = desk.submit("a", 3), desk.submit("b", 3)
+    epoch = desk.join("c")
+    desk.named("c", epoch, 1, 4)
+    assert finish(desk, epoch, first=b"all", others=b"see", whole=True).rest == 4
+    desk.named("c", epoch, 2, 1)
+    desk.named("c", epoch, 3, 1)
+    assert finish(desk, epoch, first=b"all", others=b"see", whole=True).rest == 2, (
+        "two reservations, one batch"
+    )
+    desk.restart()
+    found = [dict(results_of(page.body)) for id in (x, y) for page in desk.store.results(id, 0, 9)]
+    assert [list(page.values()) for page in found] == [[b"all", b"see"], [b"all"], [b"all", b"see"], [b"all"]]
+
+
 def test_a_batch_of_a_process_that_was_replaced_changes_nothing() -> None:
     desk = Desk()
     x = desk.submit("a", 2)
@@ -333,6 +349,7 @@ def test_a_batch_that_is_refused_changes_nothing() -> None:
         {"completed": [good], "failed": [Fail(some(given, (x, 1)), "no", delay_seconds=1e12)]},
         {"completed": [good] * 10_001},
         {"first": bytes(2**20), "others": bytes(2**26)},
+        {"first": bytes(2**26 + 1)},
     ):
         with pytest.raises((BadArgument, TooLarge)):
             finish(desk, epoch, **bad)

@@ -70,19 +70,21 @@ def doubled(table: pa.Table) -> pa.Table:
 def collected(url: str, column: str = "x") -> Counter[int]:
     """Every value of a column in every registered result, read without Spark; how often it is there."""
     from fairway.runtime.objects import read
-    from fairway.spark.batches import is_batch, objects_of
+    from fairway.spark.batches import batch_of
     from fairway.spark.codec import decode
 
     found: Counter[int] = Counter()
+    named: set[str] = set()  # a batch is named by each of its submissions
     with fairway.open(url) as q:
         for one in q.submissions():
             for result in q.results(one.id):
-                if is_batch(result.data):
-                    blobs = [read(name) for name, _ in objects_of(result.data)]
+                batch = batch_of(result.data)
+                if batch is None:
+                    found.update(decode(result.read(), "a result")[column].to_pylist())
                 else:
-                    blobs = [result.read()]
-                for blob in blobs:
-                    found.update(decode(blob, "a result")[column].to_pylist())
+                    named.update(batch.objects)
+    for name in named:
+        found.update(decode(read(name), "a result")[column].to_pylist())
     return found
 
 

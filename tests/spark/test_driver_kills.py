@@ -13,7 +13,7 @@ import pytest
 
 import fairway
 from fairway.runtime.objects import read
-from fairway.spark.batches import is_batch, objects_of
+from fairway.spark.batches import batch_of
 from fairway.spark.codec import decode
 from tests.spark.killing import MODES
 from tests.spark.pipeline import BUSY, collected, numbers, submit
@@ -136,17 +136,15 @@ def test_every_row_is_in_the_result_exactly_once(story: Story) -> None:
 
 
 def last_counts(url: str) -> Counter[int]:
-    from fairway.spark.batches import _decode  # the number of a batch is told to nobody else
-
-    found: dict[int, Counter[int]] = {}
+    """What the last batch of a count in the output mode complete says."""
+    found: dict[int, list[str]] = {}
     with fairway.open(url) as q:
         for one in q.submissions():
             for result in q.results(one.id):
-                assert is_batch(result.data) and result.data is not None
-                for name, _ in objects_of(result.data):
-                    table = decode(read(name), "a result").to_pydict()
-                    number = _decode(result.data[8:]).number
-                    counts = Counter(dict(zip(table["k"], table["count"], strict=True)))
-                    assert number not in found, "a batch is registered once"
-                    found[number] = counts
-    return found[max(found)]
+                batch = batch_of(result.data)
+                assert batch is not None
+                if batch.objects:
+                    assert found.setdefault(batch.number, batch.objects) == batch.objects, "registered once"
+    (name,) = found[max(found)]
+    table = decode(read(name), "a result").to_pydict()
+    return Counter(dict(zip(table["k"], table["count"], strict=True)))

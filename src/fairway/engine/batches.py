@@ -12,6 +12,7 @@ from fairway.engine.finishing import check_parts, complete
 from fairway.engine.lookups import Found
 from fairway.engine.named import consumer_of, keep, part_of, still_out
 from fairway.engine.returning import fail
+from fairway.engine.run import Run
 from fairway.engine.state import State
 from fairway.errors import BadArgument, ConsumerFenced, LeaseLost, TooLarge
 
@@ -21,26 +22,34 @@ def finish(state: State, command: Finish, found: Found) -> Finished:
     consumer = _speaking(state, command)
     _check(command)
     handed = [named for named in consumer.open.values() if named.handed_to == consumer.epoch]
-    _check_size(command, sum(len(still_out(state, named)) for named in handed))
+    _check_size(command, [run for named in handed for run, _ in still_out(state, named)])
     if command.whole:
         _check_whole(state, consumer)
     before = sum(named.completed for named in handed)
     completed = [complete(state, one, found) for one in command.completed]
     failed = [fail(state, one) for one in command.failed]
-    rest = 0
+    rest, told = 0, set[int]()
     for seq in sorted(consumer.open):
         named = consumer.open[seq]
         # One that was not handed to this epoch is not this batch's to settle.
         chunks = still_out(state, named) if named.handed_to == consumer.epoch else []
         if not chunks:
             continue
-        results: list[bytes | None] | None = None
-        if command.first is not None or command.others is not None:
-            results = [command.others if rest or i else command.first for i in range(len(chunks))]
-        complete(state, Complete([part_of(state, named, chunks)], results), found)
+        complete(state, Complete([part_of(state, named, chunks)], _results(command, chunks, told)), found)
         rest += len(chunks)
     keep(state, consumer)
     return Finished(completed, failed, rest, before)
+
+
+def _results(command: Finish, chunks: list[tuple[Run, int]], told: set[int]) -> list[bytes | None] | None:
+    """The batch's own result for the first chunk of each submission: what one forgets, the others still name."""
+    if command.first is None and command.others is None:
+        return None
+    results: list[bytes | None] = []
+    for run, _ in chunks:
+        results.append(command.others if run.id in told else command.first)
+        told.add(run.id)
+    return results
 
 
 def _speaking(state: State, command: Finish) -> Consumer:
@@ -72,11 +81,15 @@ def _check(command: Finish) -> None:
         raise TooLarge(f"one call takes at most {limits.CALL_CHUNKS_MAX} leases, not {chunks}")
 
 
-def _check_size(command: Finish, chunks: int) -> None:
-    """One result for all the rest is short to send, and as long as all of them to store."""
-    size = len(command.first or b"") + max(0, chunks - 1) * len(command.others or b"")
+def _check_size(command: Finish, runs: list[Run]) -> None:
+    """Results for all the rest are short to send, and as long as all of them to store."""
+    submissions, each = len({run.id for run in runs}), len(command.first or b"")
+    size = submissions * each + (len(runs) - submissions) * len(command.others or b"")
     if size > limits.GROUP_BYTES_MAX:
-        raise TooLarge(f"the results of one batch have at most {limits.GROUP_BYTES_MAX} bytes, not {size}")
+        raise TooLarge(
+            f"the results of one batch have at most {limits.GROUP_BYTES_MAX} bytes, not {size}, {each} of them for each"
+            f" of {submissions} submissions; reserve fewer chunks at a time, or let fewer tasks write results"
+        )
 
 
 def _check_whole(state: State, consumer: Consumer) -> None:

@@ -157,7 +157,7 @@ class Finish(_Command, frozen=True, tag=17):
     run: str = ""
     completed: list[Complete] = []
     failed: list[Fail] = []
-    first: bytes | None = None  # an inline result for the first chunk of the rest
+    first: bytes | None = None  # an inline result for the rest: for the first chunk of each submission
     others: bytes | None = None  # and one for each of the others
     whole: bool = (
         False  # refuse if a chunk that was handed out is no longer leased: the result is of them all

@@ -129,9 +129,9 @@ class WorkVerbs:
     ) -> Steps[Batch]:
         """Settle what a consumer was handed, in one step: completions, failures, and all the rest as done.
 
-        It is fenced by the epoch that `join` gave, or by the run it was given. `first` is an inline result
-        for the first chunk of the rest, `others` one for each of the others. `whole` refuses the batch if one of
-        its chunks ended or was lost meanwhile, for a result that was made of them all.
+        It is fenced by the epoch that `join` gave, or by the run it was given. Of the rest,
+        the first chunk of each submission gets `first` as its inline result, and each of the others `others`. `whole`
+        refuses the batch if one of its chunks ended or was lost meanwhile, for a result that was made of them all.
         """
         command = finish_command(
             checks.consumer(consumer), epoch, run, completed, failed, first, others, whole

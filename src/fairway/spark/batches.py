@@ -1,6 +1,7 @@
-"""Results of a batch: what rows mode registers, on the first chunk of the batch, for all of them.
+"""Results of a batch: what rows mode registers, on the first chunk of each submission that is in the batch.
 
-Guards: the results of a batch are registered once, together with the end of its chunks.
+Guards: the results of a batch are registered in the step that ends its chunks, and stay named until the queue has
+forgotten every submission of the batch. Whoever reads them counts each object once.
 """
 
 from __future__ import annotations
@@ -11,20 +12,33 @@ from fairway.errors import TooLarge
 from fairway.limits import PAYLOAD_BYTES_MAX
 
 _MARK = b"FWBATCH1"
+_TOKEN_BYTES = 16
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class _Batch(msgspec.Struct, array_like=True):
+class Batch(msgspec.Struct, array_like=True, frozen=True):
+    """What an inline result says of its batch. It is stored for every submission, so its objects are told shortly."""
+
     number: int
-    objects: list[tuple[str, int]] | None  # None: they are with another chunk of the batch
+    folder: str = ""
+    tokens: bytes = b""  # one for each object; none: they are with another chunk of the submission
+
+    @property
+    def objects(self) -> list[str]:
+        found = (self.tokens[at : at + _TOKEN_BYTES] for at in range(0, len(self.tokens), _TOKEN_BYTES))
+        return [f"{self.folder}/{token.hex()}" for token in found]
 
 
-_decode = msgspec.msgpack.Decoder(_Batch).decode
+_decode = msgspec.msgpack.Decoder(Batch).decode
 
 
-def batch_result(number: int, objects: list[tuple[str, int]]) -> bytes:
-    """The inline result that names the objects of a batch."""
-    found = _MARK + _encode(_Batch(number, objects))
+def batch_result(number: int, objects: list[str]) -> bytes:
+    """The inline result that names the objects of a batch: all in one folder, each called by a token."""
+    folders = {name.rpartition("/")[0] for name in objects}
+    assert len(folders) <= 1
+    tokens = b"".join(bytes.fromhex(name.rpartition("/")[2]) for name in objects)
+    assert len(tokens) == len(objects) * _TOKEN_BYTES
+    found = _MARK + _encode(Batch(number, min(folders, default=""), tokens))
     if len(found) > PAYLOAD_BYTES_MAX:
         raise TooLarge(
             f"{len(objects)} result objects are too many for one batch; let fewer tasks write, by coalesce"
@@ -34,14 +48,9 @@ def batch_result(number: int, objects: list[tuple[str, int]]) -> bytes:
 
 def in_batch(number: int) -> bytes:
     """The inline result of the other chunks."""
-    return _MARK + _encode(_Batch(number, None))
+    return _MARK + _encode(Batch(number))
 
 
-def is_batch(data: bytes | None) -> bool:
-    """Whether an inline result stands for a batch."""
-    return data is not None and data.startswith(_MARK)
-
-
-def objects_of(data: bytes) -> list[tuple[str, int]]:
-    """(object, rows) of a batch that is registered here; none if it is with another chunk."""
-    return _decode(data[len(_MARK) :]).objects or []
+def batch_of(data: bytes | None) -> Batch | None:
+    """The batch that an inline result stands for; None if it is a result of its own."""
+    return _decode(data[len(_MARK) :]) if data is not None and data.startswith(_MARK) else None

@@ -159,7 +159,7 @@ class Finish(DataSourceStreamArrowWriter):
             run="" if epoch else run,
             completed=completed,
             failed=_failures([row for row in rows if row[5] is not None]),
-            first=batch_result(batchId, objects) if whole else None,
+            first=batch_result(batchId, [name for name, _ in objects]) if whole else None,
             others=in_batch(batchId) if whole else None,
             whole=whole,
         )

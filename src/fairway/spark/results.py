@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from fairway.errors import BadArgument
 from fairway.runtime.objects import read
-from fairway.spark.batches import is_batch, objects_of
+from fairway.spark.batches import batch_of
 from fairway.spark.codec import decode, is_table
 from fairway.spark.columns import arrow_of, batches, fitted, spark_of
 from fairway.spark.queues import attached
@@ -47,9 +47,11 @@ def registered(queue: Queue, settings: Settings) -> Iterator[tuple[int, int, str
     """Every registered result; one of a batch is told as its objects."""
     chosen = settings["submission"]
     found = [queue.submission(chosen)] if chosen else queue.submissions(tenant=settings["tenant"])
+    named: set[str] = set()  # by several submissions, if they met in a batch
     for one in found:
         for result in queue.results(one.id) if one.done else ():
-            if not is_batch(result.data):
+            batch = batch_of(result.data)
+            if batch is None:
                 yield one.id, result.index, one.tenant, result.data, result.object
                 continue
             if chosen or settings["tenant"] is not None:
@@ -57,9 +59,10 @@ def registered(queue: Queue, settings: Settings) -> Iterator[tuple[int, int, str
                     f"the results of submission {one.id} were written batch by batch (emit=rows), with those of others;"
                     " read them without the options submission and tenant, or process with perChunk=true"
                 )
-            assert result.data is not None
-            for name, _ in objects_of(result.data):
-                yield one.id, result.index, one.tenant, None, name
+            for name in batch.objects:
+                if name not in named:
+                    named.add(name)
+                    yield one.id, result.index, one.tenant, None, name
 
 
 def schema_of_results(settings: Settings) -> StructType:

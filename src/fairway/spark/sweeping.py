@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from fairway.errors import FairwayError
 from fairway.runtime.objects import ObstoreObjects, ages, read
-from fairway.spark.batches import is_batch, objects_of
+from fairway.spark.batches import batch_of
 from fairway.spark.places import under
 from fairway.spark.queues import hosting
 from fairway.spark.settings import beside, located
@@ -69,7 +69,6 @@ def _registered(q: object) -> set[str]:
         for result in q.results(one.id) if one.done else ():
             if result.object is not None:
                 found.add(result.object)
-            elif is_batch(result.data):
-                assert result.data is not None
-                found.update(name for name, _ in objects_of(result.data))
+            elif (batch := batch_of(result.data)) is not None:
+                found.update(batch.objects)
     return found
