@@ -15,6 +15,7 @@ import fairway
 import fairway.spark
 from fairway.errors import BadArgument
 from fairway.spark.codec import decode
+from fairway.spark.places import batches_folder
 from fairway.spark.processing import told
 from tests.spark.pipeline import objects, patiently, produce, rows
 from tests.spark.screens import screen_of
@@ -130,7 +131,7 @@ def test_the_sweeper_removes_what_belongs_to_nothing_and_is_old(spark: Any, url:
         "_dead/_t/0.0-1-ab/0",
         "_job/_t0/9.9-9-ff/0",
         "_job/_t0/9.9-9-ff/0.out.1.2.3",
-        "batches/_c/ffff",
+        f"{batches_folder(url, 'default')}/_c/ffff",
     }
     for name in orphans:
         (top / name).parent.mkdir(parents=True, exist_ok=True)

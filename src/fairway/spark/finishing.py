@@ -20,7 +20,7 @@ from fairway.errors import BadArgument
 from fairway.face.batches import Completion, Failure
 from fairway.runtime.objects import ObstoreObjects
 from fairway.spark.batches import batch_result, in_batch
-from fairway.spark.places import folder_of, under
+from fairway.spark.places import batches_folder, folder_of, under
 from fairway.spark.queues import attached
 from fairway.spark.settings import Settings
 from fairway.spark.shapes import DONE, DONE_NAMES
@@ -114,8 +114,9 @@ class Finish(DataSourceStreamArrowWriter):
     def _whole(self, table: pa.Table) -> Done:
         from fairway.spark.codec import encode
 
-        folder = folder_of(self.settings["consumer"])
-        name = under(self.settings.objects, "batches", folder, secrets.token_hex(16))
+        settings = self.settings
+        folder = batches_folder(settings.url, settings.queue).split("/")
+        name = under(settings.objects, *folder, folder_of(settings["consumer"]), secrets.token_hex(16))
         _objects.write({name: encode(table, self.settings["resultFormat"])})
         return Done(objects=[(name, table.num_rows)])
 

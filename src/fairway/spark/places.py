@@ -1,12 +1,15 @@
-"""Places: the names of objects that a producing job writes.
+"""Places: the names of objects that producing jobs and processing queries write.
 
-Guards: two runs, two tasks or two attempts never share a name; a tenant's name cannot leave its folder.
+Guards: two runs, two tasks or two attempts never share a name; a tenant's name cannot leave its folder; two queues
+never share a folder for results of rows, so that each can say which of its own are nobody's.
 """
 
 from __future__ import annotations
 
 import hashlib
 from urllib.parse import quote, urlsplit
+
+from fairway.spark.settings import path_of
 
 _NAME_BYTES_MAX = 200  # file systems take 255
 
@@ -36,3 +39,9 @@ def task_prefix(objects: str, token: str, tenant: str, partition: int, attempt: 
 def marker(objects: str, token: str, nonce: str) -> str:
     """The object that says which prefixes a run was about to submit."""
     return under(objects, folder_of(token), f"commit.{nonce}")
+
+
+def batches_folder(url: str, queue: str) -> str:
+    """Where results of rows of one queue go, below the root that it may share with others."""
+    place = hashlib.blake2b(f"{queue} {path_of(url) or url}".encode(), digest_size=8)
+    return f"batches/{place.hexdigest()}"
