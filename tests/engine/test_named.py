@@ -371,6 +371,45 @@ def test_a_batch_that_must_be_whole_is_refused_when_a_chunk_of_it_is_gone() -> N
     assert finish(desk, epoch, whole=True, first=b"all").rest == 0, "a replay of it is no loss"
 
 
+def test_a_chunk_that_is_gone_is_missed_though_its_batch_was_asked_for_meanwhile() -> None:
+    """A source asks for its batch from time to time, to show that it lives; its tasks have what they were given."""
+    desk = Desk()
+    x, y = desk.submit("a", 2), desk.submit("b", 2)
+    epoch = desk.join("c")
+    desk.named("c", epoch, 1)
+    desk.cancel(y)
+    desk.restart()
+    assert chunks(desk.named("c", epoch, 1)) == [(x, 0), (x, 1)]
+    with pytest.raises(LeaseLost):
+        finish(desk, epoch, whole=True, first=b"all")
+    assert desk.show(x).done == 0
+
+
+def test_a_chunk_that_lost_its_neighbours_is_not_charged_for_them() -> None:
+    desk = Desk()
+    desk.configure(attempts_max=1)
+    x = desk.submit("a", 2, policy="dead_letter")
+    given = desk.named("c", epoch := desk.join("c"), 1)
+    desk.fail(some(given, (x, 0)), "gone")
+    desk.named("c", epoch, 1)
+    epoch = desk.join("c")
+    assert chunks(desk.named("c", epoch, 1)) == [(x, 1)]
+    assert finish(desk, epoch, whole=True, first=b"all").rest == 1
+    assert (desk.show(x).done, desk.show(x).failed) == (1, 1)
+
+
+def test_a_dead_letter_says_what_its_consumer_ended_with() -> None:
+    desk = Desk()
+    desk.configure(attempts_max=2)
+    x = desk.submit("a", 1, policy="dead_letter")
+    desk.named("c", desk.join("c"), 1)
+    for error in ("a first cause", "division by zero"):
+        desk.restart()
+        desk.named("c", desk.call(Join("c", "", error)), 1)
+    shown = desk.show(x)
+    assert shown.failed == 1 and shown.error.endswith("had this chunk; the last time: division by zero")
+
+
 def test_a_replay_may_be_asked_for_unhalved() -> None:
     desk = Desk()
     x = desk.submit("a", 4)

@@ -37,6 +37,7 @@ def finish(state: State, command: Finish, found: Found) -> Finished:
             continue
         complete(state, Complete([part_of(state, named, chunks)], _results(command, chunks, told)), found)
         rest += len(chunks)
+    consumer.error = ""
     keep(state, consumer)
     return Finished(completed, failed, rest, before)
 
@@ -97,8 +98,8 @@ def _check_whole(state: State, consumer: Consumer) -> None:
     for seq, named in consumer.open.items():
         if named.handed_to != consumer.epoch or named.completed:
             continue
-        gone = sum(span[2] for span in named.spans) - len(still_out(state, named))
-        if gone:
+        gone = named.given - len(still_out(state, named))
+        if gone > 0:
             raise LeaseLost(
                 f"{gone} chunks of seq {seq} of consumer {consumer.name!r} ended or were lost meanwhile; run again"
             )

@@ -125,6 +125,7 @@ class Join(_Command, frozen=True, tag=13):
 
     consumer: str
     run: str = ""  # what other processes of the same run can show instead of the epoch
+    error: str = ""  # what the one before ended with, for the dead letter of a chunk that is given up for it
 
 
 class Trim(_Command, frozen=True, tag=14):

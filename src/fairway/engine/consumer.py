@@ -18,6 +18,7 @@ class Named(msgspec.Struct, array_like=True):
     handed_to: int  # the consumer's epoch at the last handing out
     completed: bool  # something of it was completed, so it no longer shrinks
     spans: list[LeasedSpan]
+    given: int = 0  # chunks that the consumer's epoch was handed first: what it works on, though some may end meanwhile
 
 
 class Consumer(msgspec.Struct, array_like=True):
@@ -30,3 +31,4 @@ class Consumer(msgspec.Struct, array_like=True):
     open: dict[int, Named] = {}
     as_of: int = 0
     run: str = ""  # named by the present epoch at its join
+    error: str = ""  # likewise: what the epoch before it ended with; none once a batch was settled

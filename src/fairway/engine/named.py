@@ -38,6 +38,7 @@ def join(state: State, command: Join) -> int:
         consumer = state.consumers[name] = Consumer(name)
     consumer.epoch += 1
     consumer.run = command.run
+    consumer.error = command.error
     keep(state, consumer)
     return consumer.epoch
 
@@ -70,17 +71,25 @@ def reserve_named(state: State, command: Reserve) -> Reserved | None:
         hold = pick(state, command)
         if hold is None:
             return None
-        named = Named(hold.epoch, hold.count, consumer.epoch, completed=False, spans=list(hold.spans))
+        spans = list(hold.spans)
+        named = Named(hold.epoch, hold.count, consumer.epoch, False, spans, _count(spans))
         consumer.open[command.seq] = named
         keep(state, consumer)
     else:
-        if named.handed_to != consumer.epoch and not named.completed and command.halve:
-            _halve(state, named)
-        named.handed_to = consumer.epoch
+        anew = named.handed_to != consumer.epoch
+        if anew and not named.completed and command.halve:
+            _halve(state, named, consumer.error)
         if not named.completed:
             _shrink(state, named)
+        if anew:
+            named.given = _count(named.spans)
+        named.handed_to = consumer.epoch
         keep(state, consumer)
     return handed(state, named)
+
+
+def _count(spans: list[LeasedSpan]) -> int:
+    return sum(span[2] for span in spans)
 
 
 def handed(state: State, named: Named) -> Reserved:
@@ -123,25 +132,29 @@ def _shrink(state: State, named: Named) -> None:
     named.spans = _spans_of(still_out(state, named))
 
 
-def _halve(state: State, named: Named) -> None:
-    """Handed out again with nothing completed: half goes back uncounted; a single chunk counts an attempt."""
+def _halve(state: State, named: Named, error: str) -> None:
+    """Handed out again with nothing completed: half goes back uncounted; a chunk that was alone counts an attempt."""
     chunks = still_out(state, named)
     if len(chunks) > 1:
         keep_count = (len(chunks) + 1) // 2
         run, index = chunks[0]
         release_chunks(state, run.out[index], chunks[keep_count:])
-    elif chunks:
-        _count_attempt(state, *chunks[0])
+    elif chunks and named.given == 1:
+        # One that had neighbours when it was handed out need not be what ended its consumer.
+        _count_attempt(state, *chunks[0], error)
 
 
-def _count_attempt(state: State, run: Run, index: int) -> None:
+def _count_attempt(state: State, run: Run, index: int, reason: str) -> None:
     attempts = run.attempts(index) + 1
     state.dirty.write_now(Kind.PROGRESS, run.id)
     if attempts < attempts_max(state, run):
         run.note(index, Tried(attempts))
         return
     hold = drop_out(state, run, index)
-    error = "its consumer ended again and again while it had this chunk"
+    error = "its consumer ended again and again while it had this chunk" + (
+        reason and f"; the last time: {reason}"
+    )
+    error = error.encode(errors="replace")[: limits.ERROR_BYTES_MAX].decode(errors="ignore")
     bury(state, run, index, attempts, error)
     spans = Spans()
     spans.add(run.id, index)

@@ -104,14 +104,15 @@ class WorkVerbs:
             )
         return self._epochs[consumer]
 
-    def join(self, consumer: str, run: str = "") -> Steps[int]:
+    def join(self, consumer: str, run: str = "", error: str = "") -> Steps[int]:
         """Take a consumer name over; whoever had it is refused from now on. Gives the new epoch.
 
-        `run` is a text that other processes of the same run can show to `finish` instead of the epoch.
+        `run` is a text that other processes of the same run can show to `finish` instead of the epoch. `error` is
+        what the one before ended with: a chunk that is given up because it was alone with it has it in its dead letter.
         """
         name = checks.consumer(consumer)
         text = checks.text("run", run, limits.CONSUMER_NAME_BYTES_MAX)
-        epoch: int = yield Ask(Join(name, text))
+        epoch: int = yield Ask(Join(name, text, checks.error_text(error)))
         self._epochs[name] = max(epoch, self._epochs.get(name, 0))
         return epoch
 

@@ -206,6 +206,7 @@ def _configure(command: c.Configure) -> None:
 def _join(command: c.Join) -> None:
     checks.consumer(command.consumer)
     checks.text("run", command.run, limits.CONSUMER_NAME_BYTES_MAX)
+    checks.text("error", command.error, limits.ERROR_BYTES_MAX)
 
 
 def _finish(command: c.Finish) -> None:
