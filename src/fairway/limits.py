@@ -183,7 +183,7 @@ SPARK_RENEW_SECONDS: Final = (
     60.0  # how often a source says that it lives, and at least four times per silence
 )
 PROCESS_RESTARTS_MAX: Final = (
-    40  # in a row with nothing finished: halving 10,000 chunks takes 14, then attempts count
+    200  # with no batch done: halving 10,000 chunks takes 14, then attempts count, and so on
 )
 # -- the ring; its C file checks the same bounds again, and has its own of bits and ticks
 RING_BYTES_MIN: Final = (

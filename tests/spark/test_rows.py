@@ -15,6 +15,8 @@ import pytest
 import fairway
 import fairway.spark
 from fairway.errors import BadArgument
+from fairway.runtime.objects import read
+from fairway.spark.batches import batch_of
 from fairway.spark.processing import told
 from tests.spark.pipeline import collected, numbers, patiently, submit
 from tests.spark.test_driver_kills import last
@@ -59,6 +61,27 @@ def test_a_chunk_with_a_missing_column_fails_alone_and_is_told(spark: Any, url: 
             in dead[1].error
         )
         assert "column 'x' is string and not int64" in dead[2].error
+
+
+def test_a_row_on_which_the_query_raises_costs_its_chunk_and_the_error_is_told(spark: Any, url: str) -> None:
+    sub = submit(url, numbers(2))
+    with fairway.open(url) as q:
+        q.configure(attempts_max=1)
+    done = fairway.spark.process(
+        spark,
+        url,
+        rows=lambda df: df.selectExpr("if(x = 13, raise_error('I do not like 13'), x) x"),
+        schema="x long",
+        result_format="parquet",
+        progress=False,
+    )
+    assert collected(url) == Counter(range(10)), "the other chunk is done"
+    with fairway.open(url) as q:
+        (dead,) = q.dead()
+        assert (dead.submission, dead.index) == (sub.id, 1) and "I do not like 13" in dead.error
+        (batch,) = {name for result in q.results(sub.id) for name in batch_of(result.data).objects}
+    assert read(batch).startswith(b"PAR1"), "and in the format that was asked for"
+    assert done.restarts == 2 and all("I do not like 13" in error for error in done.errors)
 
 
 # -- windows that close

@@ -5,6 +5,7 @@ Guards: it ends only when nothing is left to do, or with an error that starting 
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 import threading
@@ -37,8 +38,16 @@ if TYPE_CHECKING:
 _FINAL = (errors.CallerError, ConsumerFenced, SeqTrimmed, ReservationOpen)
 _NAMED = re.compile(r"fairway\.errors\.(\w+): (.*)")
 _BUSY = ("connect back", "Python worker")  # how Spark says that a machine was too slow to start a worker
+_AROUND = (
+    "[STREAM_FAILED]",
+    "Traceback (most recent call last)",
+    "Driver stacktrace",
+)  # lines that say nothing
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _POLL_SECONDS = 0.25
+_ERRORS = 10  # that are told at the end
+_ERROR_CHARS = 1500  # of one: it goes along as an option of Spark's reader, and into a dead letter
+_log = logging.getLogger("fairway.spark")
 _NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 _starting = threading.Lock()  # the setting is the session's, and one thread at a time borrows it
 
@@ -51,6 +60,7 @@ class Processed:
     inputs: int  # what tasks were handed: chunks with fn, their rows with rows
     restarts: int
     seconds: float
+    errors: tuple[str, ...] = ()  # what the query was started again for, the last ten
 
 
 def process(
@@ -99,10 +109,10 @@ def process(
     rows_schema = schema_of(schema) if rows is not None and schema is not None else None
     work = rows or map_chunks(fn, schema, format=result_format)  # pyright: ignore[reportArgumentType]
 
-    def start(q: Queue) -> StreamingQuery:
+    def start(q: Queue, error: str) -> StreamingQuery:
         spark.createDataFrame([], "nothing int")  # makes it this thread's session, where Spark looks
         run = secrets.token_hex(8)  # new for every start, so that the one before is fenced out
-        reader = spark.readStream.format("fairway").options(**_given(source), run=run)
+        reader = spark.readStream.format("fairway").options(**_given(source), run=run, error=error)
         df = work((reader if rows_schema is None else reader.schema(rows_schema)).load(url))
         # Not format("fairway"): for every commit of such a sink Spark makes a new process, and waits until it is there.
         finish = Finish(Settings(_given(sink) | {"run": run}, SINK), df.schema, output_mode == "complete", q)
@@ -147,7 +157,7 @@ class _Running:
     def __init__(
         self,
         queue: Queue,
-        start: Callable[[Queue], StreamingQuery],
+        start: Callable[[Queue, str], StreamingQuery],
         bar: Progress,
         seconds: float | None,
         stop: threading.Event | None,
@@ -157,37 +167,37 @@ class _Running:
         self._until = None if seconds is None else self._began + seconds
         self._stop = stop
         self._batches: dict[tuple[str, int], int] = {}  # chunks by run and batch
-        self._restarts = 0
+        self._errors: list[str] = []  # one for each restart
 
     def run(self) -> Processed:
-        in_a_row, left = 0, self._left()
+        in_a_row, done = 0, 0
         while True:
             error = self._once()
             if error is None:
-                spent = time.monotonic() - self._began
-                return Processed(len(self._batches), sum(self._batches.values()), self._restarts, spent)
+                return self._told()
             if isinstance(error, _FINAL):
                 raise error
-            now = self._left()
-            in_a_row = in_a_row + 1 if now >= left else 1
-            left = now
+            in_a_row = in_a_row + 1 if done == len(self._batches) else 1
+            done = len(self._batches)
             if in_a_row > limits.PROCESS_RESTARTS_MAX:
                 raise OurError(
-                    f"the query failed {in_a_row} times in a row and finished nothing; the last time: {error}"
+                    f"the query ended {in_a_row} times and no batch was done in between; the last time: {brief(error)}"
                 ) from error
-            self._restarts += 1
+            self._errors.append(brief(error))
+            _log.warning("the query ended and is started again (%s): %s", in_a_row, self._errors[-1])
             time.sleep(min(2.0, 0.1 * in_a_row))
 
-    def _left(self) -> int:
-        stats = self._queue.stats()
-        return stats.chunks_waiting + stats.chunks_leased
+    def _told(self) -> Processed:
+        spent = time.monotonic() - self._began
+        inputs, errors = sum(self._batches.values()), tuple(self._errors[-_ERRORS:])
+        return Processed(len(self._batches), inputs, len(self._errors), spent, errors)
 
     def _once(self) -> Exception | None:
         """Start the query and wait for its end; the error it ended with, if it did."""
         from pyspark.errors import PySparkException
 
         try:
-            query = self._start(self._queue)
+            query = self._start(self._queue, self._errors[-1] if self._errors else "")
         except PySparkException as error:
             if any(text in str(error) for text in _BUSY):
                 return told(error)
@@ -197,10 +207,10 @@ class _Running:
                 self._note(query)
                 if self._over():
                     break
-            self._note(query)
         except PySparkException as error:
             return told(error)
         finally:
+            self._note(query)
             query.stop()
         return None
 
@@ -214,6 +224,16 @@ class _Running:
             if inputs:
                 self._batches[one["runId"], one["batchId"]] = inputs
         self._bar.show()
+
+
+def brief(error: Exception) -> str:
+    """An error in a few lines: around what was raised Spark tells where, in Python and in Java, and its whole plan."""
+    if isinstance(error, FairwayError):
+        return f"{type(error).__name__}: {error}"
+    raised = str(error).partition("\n=== Streaming Query ===")[0]
+    lines = [line for line in raised.splitlines() if line and not line[0].isspace()]
+    lines = [line for line in dict.fromkeys(lines) if not line.startswith(_AROUND)]
+    return "\n".join(lines)[-_ERROR_CHARS:] or f"{type(error).__name__}: {raised}"[:_ERROR_CHARS]
 
 
 def told(error: Exception) -> Exception:

@@ -102,6 +102,7 @@ OPTIONS = (
     # processing
     Option("consumer", lambda name, text: checks.consumer(text), "", frozenset((SOURCE, SINK))),
     Option("run", _text, "", frozenset((SOURCE, SINK))),
+    Option("error", _text, "", frozenset((SOURCE,))),
     Option("strategy", lambda name, text: canonical(text), "", frozenset((SOURCE,))),
     Option("emit", _one_of("references", "rows"), "references", frozenset((SOURCE,))),
     Option("maxChunksPerTrigger", _whole(1, limits.RESERVE_CHUNKS_MAX), 1000, frozenset((SOURCE,))),

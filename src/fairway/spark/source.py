@@ -64,7 +64,8 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The queue; the first call takes the consumer over."""
         queue = attached(self.settings.url, self.settings.queue)
         if not self._epoch:
-            self._epoch = queue.join(self.settings["consumer"], self.settings["run"])
+            settings = self.settings
+            self._epoch = queue.join(settings["consumer"], settings["run"], settings["error"])
             self._heart = Heart(self._reserved)
         return queue
 
