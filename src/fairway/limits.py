@@ -251,6 +251,7 @@ KEPT_NAMES_MAX: Final = 4096  # of what requests say again and again, kept as it
 KEPT_NAME_CHARS_MAX: Final = PATH_CHARS_MAX  # nothing longer is kept, so that nobody fills the memory with it
 STREAMS_MAX: Final = 1000  # event streams in one process; each looks for news every second
 STREAM_SECONDS_MAX: Final = 3600.0  # then the client connects again, and its token is looked at anew
+TOKEN_LOOK_SECONDS: Final = 1.0  # how late the wait of a token that was revoked ends
 STREAM_POLL_SECONDS: Final = 1.0  # how late an event may be on a stream
 RETRY_AFTER_SECONDS: Final = 1  # when a caller who was told Busy should come again
 PAGE_ROWS_MAX: Final = 1000  # rows in one page of a REST listing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -15,10 +16,10 @@ import pytest
 
 import fairway
 from fairway.client import wire
-from fairway.engine.commands import Finish, Purge
-from fairway.server import guarding, openapi
+from fairway.engine.commands import Finish, Purge, Reserve
+from fairway.server import attending, guarding, looking, openapi, views
 from fairway.server.rights import NEEDED, REFUSED, RIGHTS, matches
-from tests.server.live import Live, live
+from tests.server.live import Live, live, until
 
 OPERATIONS = [
     (method.upper(), path, told)
@@ -130,6 +131,85 @@ def test_a_revoked_token_is_refused_at_once_and_ends_its_streams(server: Live) -
             assert time.monotonic() - since < 30
     with pytest.raises(fairway.NotFound):
         server.tokens.revoke(token.id)
+
+
+def waiting(server: Live, text: str, how: str) -> Callable[[], int]:
+    """A call that waits for long; gives its status."""
+    with fairway.open(server.url, "mine", token=server.token(*RIGHTS)) as q:
+        lasting = q.submit(chunks=1, tenant="nobody", delay_seconds=3600).id
+
+    def ask() -> int:
+        with server.http(text, headers={"Content-Type": wire.MSGPACK}) as http:
+            if how == "show_submission":
+                return http.get(f"/v1/queues/mine/submissions/{lasting}?wait_seconds=60").status_code
+            if how == "call":
+                body = wire.asking(wire.Asked(Reserve(wait_seconds=60.0)))
+                return http.post("/v1/queues/mine/call", content=body).status_code
+            queue = "a-bucket" if how == "bucket" else "mine"
+            body = msgspec.msgpack.encode({"wait_seconds": 60})
+            return http.post(f"/v1/queues/{queue}/reserve", content=body).status_code
+
+    return ask
+
+
+@pytest.mark.parametrize("how", ["reserve", "call", "show_submission", "bucket"])
+@pytest.mark.parametrize("looks", [True, False], ids=["and nothing comes", "and work comes at once"])
+def test_a_call_that_waits_ends_with_its_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, looks: bool
+) -> None:
+    """Also if work comes before anybody looked at the token again: then it goes back, and nobody is told of it."""
+    monkeypatch.setattr(attending, "TOKEN_LOOK_SECONDS", 0.1 if looks else 3600.0)
+    with live(tmp_path, queues=["mine"]) as server, server.http(server.token(*RIGHTS)) as http:
+        http.put("/v1/queues/a-bucket", json={"kind": "bucket"})
+        token, text = server.tokens.create("short", rights=["work", "read"])
+        app = server.process.app
+        assert app is not None
+        with ThreadPoolExecutor(1) as pool:
+            status = pool.submit(waiting(server, text, how))
+            until(lambda: app.admission.waits == 1)
+            server.tokens.revoke(token.id)
+            if not looks and how == "show_submission":
+                (lasting,) = http.get("/v1/queues/mine/submissions").json()["submissions"]
+                http.delete(f"/v1/queues/mine/submissions/{lasting['id']}")
+            elif not looks:
+                queue = "a-bucket" if how == "bucket" else "mine"
+                http.post(f"/v1/queues/{queue}/messages", json={"payload": "eA=="})
+            assert status.result(60) == 401
+        until(lambda: http.get("/v1/queues/mine/stats").json()["chunks_leased"] == 0)
+        until(lambda: http.get("/v1/queues/a-bucket/stats").json()["leased"] == 0)
+        if not looks and how != "show_submission":
+            queue = "a-bucket" if how == "bucket" else "mine"
+            leases = http.post(f"/v1/queues/{queue}/reserve", json={"wait_seconds": 30}).json()["leases"]
+            assert [(lease["payload"], lease["attempt"]) for lease in leases] == [("eA==", 1)]
+
+
+def test_a_stream_of_results_is_cut_off_with_its_token(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not end as if it were whole."""
+    monkeypatch.setattr(looking, "_STREAM_ROWS", 1)
+    with fairway.open(server.url, "mine", token=server.token(*RIGHTS)) as q:
+        id = q.submit(chunks=5, tenant="streamed").id
+        leases = q.reserve(100)
+        assert [lease.index for lease in leases if lease.submission == id] == [0, 1, 2, 3, 4]
+        q.complete(leases, results=[b"result"] * len(leases))
+    token, text = server.tokens.create("short", rights=["read"])
+    view = views.result_view
+
+    def revoke(result: Any) -> Any:
+        if result.index == 2:
+            server.tokens.revoke(token.id)
+        return view(result)
+
+    monkeypatch.setattr(views, "result_view", revoke)
+    lines: list[str] = []
+    ndjson = {"Accept": "application/x-ndjson"}
+    with (
+        server.http(text) as http,
+        pytest.raises(httpx2.RemoteProtocolError),
+        http.stream("GET", f"/v1/queues/mine/submissions/{id}/results", headers=ndjson) as stream,
+    ):
+        for line in stream.iter_lines():
+            lines.append(line)
+    assert [msgspec.json.decode(line)["index"] for line in lines] == [0, 1, 2]
 
 
 def test_a_token_ends_when_its_time_is_over(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:

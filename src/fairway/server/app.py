@@ -6,15 +6,12 @@ code; a caller that goes away leaves no wait and no lease.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import logging
 import time
 import zlib
 from functools import lru_cache
 from typing import Any, Final
-
-import msgspec
 
 from fairway.client import wire
 from fairway.engine.commands import Reserve, Wait
@@ -28,7 +25,6 @@ from fairway.errors import (
     NoHost,
     NotFound,
     OurError,
-    OwnerGone,
     QueueDeleted,
     QueueHeld,
     Unauthorized,
@@ -37,7 +33,8 @@ from fairway.face import checks
 from fairway.limits import KEPT_NAMES_MAX
 from fairway.server import answering, bodies, bucketing, changing, metrics
 from fairway.server.admission import Admission
-from fairway.server.asking import Answer, Ask, NumberedPort, Sent
+from fairway.server.asking import Answer, Ask, Cut, NumberedPort, Sent
+from fairway.server.attending import Attending
 from fairway.server.bodies import Gone
 from fairway.server.callers import Callers
 from fairway.server.carrying import Carrier
@@ -45,17 +42,17 @@ from fairway.server.edges import Edges
 from fairway.server.exchange import Exchange
 from fairway.server.guarding import Guard
 from fairway.server.handing import Handing, leases_in
-from fairway.server.looking import NDJSON, Waiting
+from fairway.server.looking import NDJSON
 from fairway.server.passes import HEADER, Pass, Passes, digest
 from fairway.server.queues import OpenQueue, OpenQueues
+from fairway.server.rights import NEEDED, Right
 from fairway.server.roots import Roots
 from fairway.server.routes import Route, Router
 from fairway.server.secret import Seals
 from fairway.server.settings import Settings
 from fairway.server.sizes import Sizes
 from fairway.server.streaming import SSE
-from fairway.server.tokens import Tokens
-from fairway.server.views import Reserving
+from fairway.server.tokens import Token, Tokens
 from fairway.server.web.dashboard import Dashboard
 
 _log: Final = logging.getLogger("fairway.server")
@@ -82,7 +79,7 @@ class App:
         self._carrier: Carrier | None = None
         self._edges = Edges(self)
         self._router = Router()
-        self._waiting: set[asyncio.Task[Any]] = set()
+        self._attending = Attending(self)
         self._extra = (answering.STRICT,) if settings.tls_cert else ()
 
     def join_nodes(self, key: bytes) -> None:
@@ -163,14 +160,14 @@ class App:
         handed = self._pass(scope, headers)
         token = handed.token if handed is not None else self.callers.find(headers.get(b"authorization"))
         queue = params.get("queue")
-        if not token.allows(route.right, queue):
-            # The same whether there is such a queue or not.
-            raise Forbidden("this token does not have the right for this, or does not reach this queue")
+        _check_right(token, route.right, queue)
         if queue is not None:
             _queue_name(queue)
         client = scope.get("client") or ("", 0)
         worker = zlib.crc32(f"{token.id}|{client[0]}|{client[1]}".encode())
-        ask = Ask(self, token, params, accepts, worker=worker, authorization=headers.get(b"authorization"))
+        ask = Ask(
+            self, token, params, accepts, worker=worker, authorization=headers.get(b"authorization"), right=route.right
+        )  # fmt: skip
         if handed is not None:
             ask.handed, ask.worker, ask.digest = True, handed.worker, handed.body
         return ask
@@ -184,14 +181,18 @@ class App:
             raise Unauthorized("this server has no other nodes")
         return self._passes.read(given, scope["method"], scope["path"], scope["query_string"], headers)
 
+    def check_caller(self, ask: Ask) -> None:
+        """Unauthorized or Forbidden if the token of a call that lasted is over; the node that has its caller looks."""
+        if not ask.handed:
+            _check_right(self.callers.find(ask.authorization), ask.right, ask.params.get("queue"))
+
     def still_allowed(self, ask: Ask) -> bool:
-        """Whether the token of a long answer is still good; the node that has its caller looks after it."""
-        if ask.handed:
-            return True
+        """Whether the token of a long answer is still good."""
         try:
-            return self.callers.find(ask.authorization).allows("read", ask.params["queue"])
+            self.check_caller(ask)
         except FairwayError:
             return False
+        return True
 
     # -- doing it
 
@@ -207,6 +208,8 @@ class App:
             held = len(body)
             ask.media = bodies.media_of(route, headers, not body)
             ask.body = bodies.decode(route, ask.media, body)
+            if isinstance(ask.body, wire.Asked):
+                ask.right = NEEDED.get(type(ask.body.command))
             if ask.handed and digest(body) != ask.digest:
                 raise Unauthorized("this body is not the one that was handed on")
             if self._carrier is not None:
@@ -217,13 +220,16 @@ class App:
             if route.opens and "queue" in ask.params:
                 ask.queue = await self.queues.find(ask.params["queue"])
                 self._number(ask, headers)
-            watched = route.waits and _lasts(ask.body)
-            return await (self._attended(route, ask, exchange) if watched else self._carried(route, ask))
+            if not route.waits or not _lasts(ask.body):
+                return await self.carried(route, ask)
+            answer = await self._attending.attended(route, ask, exchange)
+            self._check_receiver(route, ask, exchange, answer)
+            return answer
         finally:
             self.admission.hold(-held)
             self.admission.leave(ask.token.id, route.waits)
 
-    async def _carried(self, route: Route, ask: Ask) -> Answer:
+    async def carried(self, route: Route, ask: Ask) -> Answer:
         """Carry it out, on a cluster by the node that owns the queue."""
         if not route.opens and await changing.about_bucket(ask):
             return await bucketing.HANDLERS[route.name](ask)
@@ -254,50 +260,15 @@ class App:
         ask.number = (client, number, received)
         ask.port = NumberedPort(ask.port, client, number, received)
 
-    async def _attended(self, route: Route, ask: Ask, exchange: Exchange) -> Answer:
-        """Carry out what may wait; when the caller goes away, or the server ends, the wait is over."""
-        task = asyncio.current_task()
-        assert task is not None
-        if exchange.gone:
-            raise Gone
-        if self.stopping:  # since its head came: nobody would end its wait
-            if ask.queue is not None and not ask.queue.here:
-                raise Busy("this node is ending; ask another one")
-            _hasten(ask)
-        exchange.on_gone = task.cancel
-        self._waiting.add(task)
+    def _check_receiver(self, route: Route, ask: Ask, exchange: Exchange, answer: Answer) -> None:
+        """Whoever is gone, or may not have it any more, leaves no lease."""
         try:
-            answer = await self._carried(route, ask)
-        except asyncio.CancelledError:
-            if not exchange.gone and not self.stopping:
-                raise
-            task.uncancel()
-            answer = None
-        finally:
-            exchange.on_gone = None
-            self._waiting.discard(task)
-        if answer is None:
             if exchange.gone:
                 raise Gone
-            return await self._ended(route, ask)
-        if exchange.gone:
+            self.check_caller(ask)
+        except (Gone, FairwayError):
             self._give_back(route, ask, answer)
-            raise Gone
-        return answer
-
-    async def _ended(self, route: Route, ask: Ask) -> Answer:
-        """The server ends while a call waits."""
-        assert ask.queue is not None
-        if not ask.queue.here:
-            raise Busy("this node is ending; ask another one")
-        if _takes_numbered(ask):
-            # It may have been carried out, and its leases have gone back: asked again under its number it would bring
-            # them all the same. Who hears this repeats it and has its leases confirmed.
-            raise OwnerGone("the server is ending; repeat the call under its number")
-        _hasten(ask)
-        if ask.number is not None:
-            ask.port = NumberedPort(ask.queue.port, *ask.number)
-        return await (bucketing.carried(route.name, ask) if bucketing.is_bucket(ask) else route.handler(ask))
+            raise
 
     def _give_back(self, route: Route, ask: Ask, answer: Answer) -> None:
         if answer.unsent is not None:
@@ -315,6 +286,8 @@ class App:
             return
         try:
             await answering.stream(exchange, answer, self._extra)
+        except Cut:
+            exchange.cut()
         finally:
             self.admission.streams -= 1
 
@@ -323,8 +296,7 @@ class App:
     def stop(self) -> None:
         """Let everything that waits end now."""
         self.stopping = True
-        for task in list(self._waiting):
-            task.cancel()
+        self._attending.stop()
 
     async def close(self) -> None:
         await self.dashboard.close()
@@ -343,6 +315,12 @@ class App:
         if _log.isEnabledFor(level):
             told = {"route": name, "status": status, "ms": round(seconds * 1000, 1), "token": token}
             _log.log(level, "request", extra={"told": told})
+
+
+def _check_right(token: Token, right: Right | None, queue: str | None) -> None:
+    if not token.allows(right, queue):
+        # The same whether there is such a queue or not.
+        raise Forbidden("this token does not have the right for this, or does not reach this queue")
 
 
 def _accepts(headers: dict[bytes, bytes]) -> str:
@@ -364,30 +342,3 @@ def _digits(headers: dict[bytes, bytes], name: bytes) -> int:
 def _lasts(body: Any) -> bool:
     """Whether a request may wait, or brings leases that go back if its caller is gone; no other needs to be watched."""
     return not isinstance(body, wire.Asked) or isinstance(body.command, Reserve | Wait)
-
-
-def _takes_numbered(ask: Ask) -> bool:
-    """Whether it is a reserve with a number and no name, whose leases go back if its caller does not get them."""
-    body = ask.body.command if isinstance(ask.body, wire.Asked) else ask.body
-    numbered = bool(ask.body.client) if isinstance(ask.body, wire.Asked) else ask.number is not None
-    return numbered and isinstance(body, Reserve | Reserving) and not body.consumer
-
-
-def _hasten(ask: Ask) -> None:
-    """The server ends: what is there now is told, and the caller asks another one."""
-    ask.query = Waiting() if isinstance(ask.query, Waiting) else ask.query
-    ask.body = _at_once(ask.body)
-
-
-def _at_once(body: Any) -> Any:
-    """A body that asks the same without waiting."""
-    if isinstance(body, wire.Asked):
-        command = body.command
-        if isinstance(command, Reserve):
-            command = msgspec.structs.replace(command, wait_seconds=0.0)
-        elif isinstance(command, Wait):
-            command = Wait(command.id, 0.0)
-        return msgspec.structs.replace(body, command=command)
-    if hasattr(body, "wait_seconds"):
-        return msgspec.structs.replace(body, wait_seconds=0.0)
-    return body

@@ -16,6 +16,7 @@ from fairway.errors import TooLarge
 from fairway.face.queue import AsyncQueue
 from fairway.face.reads import Read
 from fairway.server.queues import OpenBucket, OpenQueue
+from fairway.server.rights import Right
 from fairway.server.tokens import Token
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class Answer:
     reserved: Reserved | None = None  # leases in it that go back if the caller is gone before it is sent
     handed: bool = False  # another node made it
     unsent: Callable[[], None] | None = None  # what is done if the caller is gone before it is sent
+
+
+class Cut(Exception):
+    """A stream ends before its end: the connection is closed, so that nobody takes what came for the whole."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ class Ask:
     number: tuple[int, int, int] | None = None  # (client, number, received)
     worker: int = 0  # who reserves, for limits that are a share of the consumers
     authorization: bytes | None = field(default=None, repr=False)  # looked at again by what lasts long
+    right: Right | None = None  # that is needed; None: any
+    over: bool = False  # the token ended while the call waited
     key: str | None = None  # of the header Idempotency-Key
     port: Any = field(default=None, repr=False)  # of the queue, with the caller's number if there is one
     handed: bool = False  # another node had it first, and checked its caller's token

@@ -41,6 +41,11 @@ class Exchange(RequestResponseCycle):
                 self.on_gone()
         self.message_event.set()
 
+    def cut(self) -> None:
+        """Close the connection in the middle of an answer, so that its reader sees that it is not whole."""
+        self.disconnected = True
+        self.transport.close()
+
     def body_here(self, most: int) -> bytes | None:
         """The body, if all of it has come and it has at most so many bytes; else it is received part by part."""
         if self.more_body or self.disconnected or len(self.body) > most:

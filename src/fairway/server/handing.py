@@ -22,9 +22,10 @@ from fairway.engine.commands import Part, Reserve, Reserved
 from fairway.errors import BadArgument, FairwayError, NotOwner, OurError
 from fairway.face.receipts import parts_of
 from fairway.server import views as v
-from fairway.server.asking import Answer, Ask
+from fairway.server.asking import Answer, Ask, Cut
 from fairway.server.passes import COVERED, HEADER, Passes
 from fairway.server.routes import Route
+from fairway.server.streaming import SSE
 
 _log: Final = logging.getLogger("fairway.server")
 _POOL: Final = httpx2.Limits(
@@ -65,7 +66,7 @@ class Handing:
             answer = await self._http.send(request, stream=True)
             media = answer.headers.get("content-type", "")
             if route.stream and media.startswith(route.stream):
-                return Answer(media=media, stream=_relayed(answer, allowed))
+                return Answer(media=media, stream=_relayed(answer, allowed, route.stream == SSE))
             try:
                 body = await answer.aread()
             finally:
@@ -112,8 +113,11 @@ def _brought(url: str, answer: httpx2.Response, media: str, body: bytes, accepts
     return Answer(None if status == 204 else body, status, media, headers, handed=True)
 
 
-async def _relayed(answer: httpx2.Response, allowed: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """A stream as it comes, for as long as its caller may have it."""
+async def _relayed(
+    answer: httpx2.Response, allowed: Callable[[], bool], endless: bool
+) -> AsyncIterator[bytes]:
+    """A stream as it comes, for as long as its caller may have it. One without an end ends anywhere: its client comes
+    again. Of any other its client must see that it is not whole."""
     parts = answer.aiter_bytes()
     task: asyncio.Future[bytes] | None = None
     try:
@@ -123,8 +127,13 @@ async def _relayed(answer: httpx2.Response, allowed: Callable[[], bool]) -> Asyn
             if done:
                 yield task.result()
                 task = None
-    except (StopAsyncIteration, httpx2.TransportError):
-        return  # the client comes again with the number of the last event it got
+        if not endless:
+            raise Cut
+    except StopAsyncIteration:
+        return
+    except httpx2.TransportError as error:
+        if not endless:
+            raise Cut from error
     finally:
         if task is not None:
             task.cancel()

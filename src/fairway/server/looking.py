@@ -16,7 +16,7 @@ from fairway.face import checks
 from fairway.face.reads import ListEnded, ListEndedDead
 from fairway.server import queue_views as qv
 from fairway.server import views as v
-from fairway.server.asking import Answer, Ask
+from fairway.server.asking import Answer, Ask, Cut
 from fairway.server.doing import submission_id
 from fairway.server.queues import OpenQueue
 
@@ -135,7 +135,7 @@ async def results(ask: Ask) -> Answer:
     listing = ask.q.results(id)
     if ask.accepts == NDJSON:
         await ask.q.submission(id)  # so that one that is not there is told before the stream begins
-        return Answer(media=NDJSON, stream=_streamed(listing))
+        return Answer(media=NDJSON, stream=_streamed(ask, listing))
     shown: list[v.ResultView] = []
     size = 0
     async for result in listing:
@@ -149,7 +149,7 @@ async def results(ask: Ask) -> Answer:
     return Answer(v.Results(shown, None))
 
 
-async def _streamed(listing: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+async def _streamed(ask: Ask, listing: AsyncIterator[Any]) -> AsyncIterator[bytes]:
     lines: list[bytes] = []
     size = 0
     async for result in listing:
@@ -158,6 +158,8 @@ async def _streamed(listing: AsyncIterator[Any]) -> AsyncIterator[bytes]:
         if len(lines) == _STREAM_ROWS or size > limits.PAYLOAD_BYTES_MAX:
             yield b"".join(lines)
             lines, size = [], 0
+            if not ask.app.still_allowed(ask):
+                raise Cut
     yield b"".join(lines)
 
 
