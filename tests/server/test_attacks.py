@@ -84,6 +84,44 @@ def test_a_server_that_others_reach_needs_tls_and_tokens(tmp_path: Path) -> None
         assert http.get("/healthz").status_code == 200
 
 
+def test_a_server_that_others_reach_through_a_proxy_of_its_machine_needs_tokens(tmp_path: Path) -> None:
+    assert settings({"hosts": ["localhost", "127.0.0.1"]}, {}).private
+    node = {"store": "cassandra://h/k", "secret_file": "key", "advertise": "https://node1:7420"}
+    assert not settings(node, {}).private
+    with (
+        live(tmp_path, hosts=["Queue.example.com"]) as server,
+        server.http(headers={"Host": "queue.example.com"}) as http,
+    ):
+        assert http.get(f"{Q}/stats").status_code == 401
+        assert http.get(f"{Q}/stats", headers={"Host": f"127.0.0.1:{server.port}"}).status_code == 401
+        assert http.get("/ui/queues/default", follow_redirects=True).status_code == 200, "the login page"
+        shown = {"Authorization": f"Bearer {server.token('read')}"}
+        assert http.get(f"{Q}/stats", headers=shown).status_code == 200
+
+
+def test_a_server_whose_file_of_tokens_vanishes_stays_closed(tmp_path: Path) -> None:
+    """Moved away, not mounted: nobody gets in, and who brings it back does; a restart changes nothing."""
+    with live(tmp_path) as server, server.http() as http:
+        with pytest.raises(fairway.NotFound):
+            server.tokens.revoke("nobody")
+        assert http.get(f"{Q}/stats").status_code == 200, "there is no token yet"
+        text = server.token("read")
+        shown = {"Authorization": f"Bearer {text}"}
+        assert http.get(f"{Q}/stats").status_code == 401
+        tokens = Path(server.settings.tokens_path)
+        tokens.rename(tmp_path / "elsewhere")
+        assert http.get(f"{Q}/stats").status_code == 401
+        assert http.get(f"{Q}/stats", headers=shown).status_code == 401
+        Path(f"{tokens}.lock").unlink()
+        assert http.get(f"{Q}/stats").status_code == 401
+        Path(tmp_path / "elsewhere").rename(tokens)
+        assert http.get(f"{Q}/stats", headers=shown).status_code == 200
+        server.token("read")
+    tokens.unlink()
+    with live(tmp_path) as server, server.http() as http:
+        assert http.get(f"{Q}/stats").status_code == 401
+
+
 # -- receipts
 
 

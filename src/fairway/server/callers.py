@@ -1,6 +1,7 @@
 """Callers: who sends a request, and whether a page of another site makes a browser send it.
 
-Guards: without a valid token nobody gets further than this, unless the server is for this machine alone and has none.
+Guards: without a valid token nobody gets further than this, unless the server is for this machine alone and never had
+one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Callers:
     """Tells callers by their headers."""
 
     def __init__(self, settings: Settings, tokens: Tokens) -> None:
-        self._local = settings.local
+        self._local, self._private = settings.local, settings.private
         self._hosts = {host.lower() for host in settings.hosts}
         if settings.listen not in ("", "0.0.0.0", "::"):
             self._hosts.add(settings.listen.lower())
@@ -29,7 +30,7 @@ class Callers:
     @property
     def open(self) -> bool:
         """Whether everybody who reaches the server may do everything."""
-        return self._local and not self._tokens.wanted
+        return self._private and not self._tokens.wanted
 
     def known(self, id: str) -> Token:
         """A token by its id, for who showed it before; Unauthorized if it is over."""

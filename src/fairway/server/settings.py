@@ -9,6 +9,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -70,8 +71,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def local(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Whether only this machine can reach the server by itself."""
         return is_loopback(self.listen)
+
+    @property
+    def private(self) -> bool:
+        """Whether only this machine is to reach it: one with a name of the network has a proxy that lets others in."""
+        names = [*self.hosts, urlsplit(self.advertise).hostname or ""] if self.advertise else self.hosts
+        return self.local and all(is_loopback(name.lower()) for name in names)
 
 
 def settings(

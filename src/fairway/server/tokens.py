@@ -1,7 +1,7 @@
 """Tokens: who may do what with which queues, in a file beside the store.
 
 Guards: a token's secret is shown once and never stored; a token that is not in the file, or has expired, opens
-nothing from the moment on in which the file or the clock says so.
+nothing from the moment on in which the file or the clock says so; without the file nothing is open that was closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from fairway.face import checks
 from fairway.server.rights import RIGHTS, Right, matches
 
 _MARK: Final = "fw"  # so that scanners for leaked secrets know one
-_TENANT_ANY: Final = None
+_CLOSED: Final = (
+    b"There was a token, so the server wants one, also without their file; remove both to open it.\n"
+)
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -59,11 +61,14 @@ class Tokens:
         self._seen: tuple[int, int, int] | None = None
         self._tokens: dict[str, Token] = {}
         self._lock = threading.Lock()
+        self._wanted = False
 
     @property
     def wanted(self) -> bool:
-        """Whether there is a file at all: from the first token on, everybody needs one."""
-        return os.access(self.path, os.F_OK)  # asked at every request
+        """From the first token on, everybody needs one; also if their file is away by now, and after a restart."""
+        if not self._wanted:  # asked at every request
+            self._wanted = os.access(self.path, os.F_OK) or _size(_beside(self.path, "lock")) > 0
+        return self._wanted
 
     def find(self, text: str) -> Token:
         """The token whose text this is, or Unauthorized."""
@@ -155,6 +160,9 @@ class Tokens:
             tokens = dict(self._read())
             yield tokens
             body = msgspec.json.format(msgspec.json.encode(list(tokens.values())))
+            if not lock.tell():
+                lock.write(_CLOSED)  # before the file: there is no moment in which it could vanish unnoticed
+                lock.flush()
             replace_file(self.path, body)
 
 
@@ -171,6 +179,13 @@ def replace_file(path: str, body: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _beside(path: str, what: str) -> str:
