@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import httpx2
 import msgspec
@@ -16,7 +16,9 @@ import pytest
 
 import fairway
 from fairway.client import wire
+from fairway.engine import commands as c
 from fairway.engine.commands import Finish, Purge, Reserve
+from fairway.face import reads as r
 from fairway.server import attending, guarding, looking, openapi, views
 from fairway.server.rights import NEEDED, REFUSED, RIGHTS, matches
 from tests.server.live import Live, live, until
@@ -279,6 +281,67 @@ def test_every_command_that_the_wire_carries_has_a_right_or_is_refused_for_a_rea
 def test_every_field_that_a_client_can_send_is_looked_at() -> None:
     with_fields = {command for command in carried() - REFUSED.keys() if msgspec.structs.fields(command)}
     assert with_fields == guarding.CHECKED
+
+
+# The route that does by REST what a command does: it needs the same right.
+SAME: dict[type, str] = {
+    c.Register: "register_client",
+    c.Goodbye: "register_client",
+    c.Submit: "submit",
+    c.Reserve: "reserve",
+    c.Complete: "complete",
+    c.Fail: "fail",
+    c.Renew: "renew",
+    c.Release: "release",
+    c.Join: "join",
+    c.Trim: "trim",
+    c.Finish: "complete",
+    c.Cancel: "cancel",
+    c.Redrive: "redrive",
+    c.Pause: "pause_queue",
+    c.SetWeight: "change_tenant",
+    c.Configure: "make_queue",
+    c.Show: "show_submission",
+    c.Wait: "show_submission",
+    c.ListActive: "list_submissions",
+    c.ListDead: "list_dead",
+    c.Stats: "show_stats",
+    c.Tenants: "list_tenants",
+    c.Consumers: "list_consumers",
+    c.Explain: "explain",
+    c.Winners: "list_results",
+    c.ShowConfig: "show_queue",
+    r.ReadPages: "show_payload",
+    r.Describe: "show_submission",
+    r.ListEnded: "list_submissions",
+    r.ListEndedDead: "list_dead",
+    r.ReadResults: "list_results",
+    r.ReadEvents: "list_events",
+}
+COMMANDS = sorted(carried(), key=lambda kind: kind.__name__)
+
+
+def smallest(kind: type) -> Any:
+    """A command with no more in it than it must have; whether it makes sense is asked after the right."""
+    needed = {one.name: one.type for one in msgspec.structs.fields(kind) if one.required}
+    return kind(**{name: (get_origin(type_) or type_)() for name, type_ in needed.items()})
+
+
+def test_every_command_is_that_of_a_route_or_refused() -> None:
+    assert carried() == SAME.keys() | REFUSED.keys()
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+@pytest.mark.parametrize("kind", COMMANDS, ids=[kind.__name__ for kind in COMMANDS])
+def test_a_command_is_open_to_the_right_of_its_route_alone(server: Live, kind: type, right: str) -> None:
+    """In the one route that carries them all, and that every Python client uses."""
+    rights = {told["operationId"]: told["x-fairway-right"] for _, _, told in OPERATIONS}
+    body = wire.asking(wire.Asked(smallest(kind)))
+    with server.http(with_rights(server, right), headers={"Content-Type": wire.MSGPACK}) as http:
+        answer = http.post("/v1/queues/mine/call", content=body)
+    allowed = kind not in REFUSED and rights[SAME[kind]] in (right, "any")
+    assert (answer.status_code == 403) is not allowed, answer.text
+    assert answer.status_code != 401 and answer.status_code < 500, answer.text
 
 
 @pytest.mark.parametrize("command", [Purge(), Finish("c", run="nobody")], ids=lambda one: type(one).__name__)
