@@ -35,6 +35,7 @@ pytestmark = pytest.mark.real
 KILLS = 8
 LONG_KILLS = number("SERVER_KILLS", 1_200)  # in `make proof`, in storms of STORM_KILLS
 LONG_RING_KILLS = number("SERVER_RING_KILLS", 300)
+LONG_ENGINE_EVERY = 6
 STORM_KILLS = 100
 LONG_REST_SECONDS = 0.02  # of a caller after each step: processes start sooner, and histories are shorter
 SEED = 5
@@ -91,11 +92,11 @@ class Load:
 
 
 def kill_some(
-    server: Served, load: Load, lines: Lines, dice: random.Random, kills: int, engine_every: int
-) -> list[float]:
-    """Kill one process after another; gives when."""
-    times: list[float] = []
-    for n in range(kills):
+    server: Served, load: Load, lines: Lines, dice: random.Random, kills: range, engine_every: int
+) -> list[tuple[float, str]]:
+    """Kill one process after another; gives when, and of which part."""
+    made: list[tuple[float, str]] = []
+    for n in kills:
         before = load.calls
         until = time.monotonic() + 60
         while load.calls < before + 20:
@@ -107,12 +108,12 @@ def kill_some(
         part = "engine" if n % engine_every == engine_every - 1 else "http"
         found = server.wait_for(part, 1)
         victim = dice.choice(found)
-        times.append(lines.now())
+        made.append((lines.now(), part))
         os.kill(victim, signal.SIGKILL)
         if part == "engine":
             lines.started(life=n)
         server.wait_for(part, len(found), {victim})
-    return times
+    return made
 
 
 def drain(url: str, lines: Lines) -> None:
@@ -180,12 +181,14 @@ def rings(server: Served) -> bool:
 
 
 def test_kills_of_http_processes_and_of_the_engine_lose_and_double_nothing(tmp_path: Path) -> None:
-    storm(tmp_path, KILLS, ENGINE_EVERY)
+    seen = Counter[str]()
+    storm(tmp_path, range(KILLS), ENGINE_EVERY, seen=seen)
+    assert (seen["http"], seen["engine"]) == (KILLS - KILLS // ENGINE_EVERY, KILLS // ENGINE_EVERY)
 
 
 def test_kills_over_the_ring_lose_and_double_nothing(tmp_path: Path) -> None:
     need_ring()
-    storm(tmp_path, 2, 2, "ring")
+    storm(tmp_path, range(2), 2, "ring")
 
 
 @pytest.mark.proof
@@ -204,13 +207,17 @@ def test_hundreds_of_kills_over_the_ring(tmp_path: Path, record_proof: Callable[
 
 
 def storms(folder: Path, kills: int, transport: str, record: Callable[..., None]) -> None:
-    """Storms one after the other, each with its seed, in one row of the proof."""
-    seen, seeds = Counter[str](), range(SEED, SEED + max(1, kills // STORM_KILLS))
+    """Storms one after the other, each with its seed, in one row of the proof; kills are counted through them all."""
+    seen, firsts = Counter[str](), range(0, kills, STORM_KILLS)
+    seeds = range(SEED, SEED + len(firsts))
     try:
-        for seed in seeds:
+        for seed, first in zip(seeds, firsts, strict=True):
             (folder / str(seed)).mkdir()
-            storm(folder / str(seed), min(kills, STORM_KILLS), 6, transport, seed, LONG_REST_SECONDS, seen)
+            part = range(first, min(first + STORM_KILLS, kills))
+            storm(folder / str(seed), part, LONG_ENGINE_EVERY, transport, seed, LONG_REST_SECONDS, seen)
             print(f"seed {seed}: {dict(seen)}", flush=True)
+        engine = kills // LONG_ENGINE_EVERY
+        assert (seen["http"], seen["engine"]) == (kills - engine, engine)
     finally:
         record(
             "processes of a server killed" + (", over the ring" if transport == "ring" else ""),
@@ -218,13 +225,14 @@ def storms(folder: Path, kills: int, transport: str, record: Callable[..., None]
             faults=seen["hits"],
             lost=seen["violations"],
             seed=f"{SEED} to {seeds[-1]}",
-            note=f"{seen['kills']:,} kills, every sixth of the engine; {seen['hits']:,} with a call in flight",
+            note=f"{seen['http']:,} kills of HTTP processes, {seen['engine']:,} of the engine;"
+            f" {seen['hits']:,} with a call in flight",
         )
 
 
 def storm(
     folder: Path,
-    kills: int,
+    kills: range,
     engine_every: int,
     transport: str = "socket",
     seed: int = SEED,
@@ -239,7 +247,7 @@ def storm(
         load_ = Load(server.url, lines, rest_seconds)
         load_.start()
         try:
-            times = kill_some(server, load_, lines, random.Random(seed), kills, engine_every)
+            made = kill_some(server, load_, lines, random.Random(seed), kills, engine_every)
             until = time.monotonic() + 30
             while rings(server) is not (transport == "ring"):
                 assert time.monotonic() < until, "it is not the transport that was asked for"
@@ -252,11 +260,12 @@ def storm(
     lines.close()
     found = load(history)
     violations = judge(found)
-    hit = on_a_call(found, times)
+    hit = on_a_call(found, [when for when, _ in made])
     if seen is not None:
-        seen.update(operations=acknowledged(found), kills=kills, hits=hit, violations=len(violations))
+        seen.update(part for _, part in made)
+        seen.update(operations=acknowledged(found), hits=hit, violations=len(violations))
     assert not violations, "\n".join(violation.story(found) for violation in violations[:5])
-    assert hit > kills / 10, "few kills met a call"
+    assert hit > len(made) / 10, "few kills met a call"
     done = [request for request in found.of("complete") if request.answered]
     assert len(done) > 20
     refused = [line.error for line in found.lines if isinstance(line, End) and line.error]
