@@ -307,6 +307,7 @@ CONNECT_SECONDS: Final = 5.0  # a node that takes longer is down
 ANSWER_SECONDS: Final = 30.0  # a node that takes longer over its wait is asked again
 CLIENT_KEEP_SECONDS: Final = 30.0  # a connection that carries nothing; the server's end is kept for longer
 CLIENT_RETRY_SECONDS: Final = 60.0  # how long a call is repeated before its caller hears Unreachable
+KNOCK_SECONDS: Final = 5.0  # how long a command looks for a server where nobody answers
 CLIENT_PAUSE_SECONDS: Final = 0.1  # before the first repeat; it doubles
 CLIENT_PAUSE_SECONDS_MAX: Final = 3.0  # and the doubling stops here
 CLIENT_AFTER_SECONDS_MAX: Final = (

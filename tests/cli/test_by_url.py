@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fairway import limits
 from fairway.cli.app import DONE, FAILED
 from tests.cli.conftest import Cli
 from tests.server.live import Live, live
@@ -42,6 +43,21 @@ def test_what_is_wrong_is_told_as_on_a_file(cli: Cli, server: Live) -> None:
     server.token("read")  # from the first token on, everybody needs one
     refused = cli("status", server.url)
     assert (refused.code, "token" in refused.err) == (FAILED, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["status"], ["put", "hello"], ["top", "--once"], ["results", "1"], ["queue", "create"]],
+    ids=lambda words: " ".join(words),
+)
+def test_a_server_that_is_not_there_is_told_soon_and_that_nothing_was_sent(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setattr(limits, "KNOCK_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "CLIENT_RETRY_SECONDS", 3600.0)
+    words = 2 if command[0] == "queue" else 1
+    refused = cli(*command[:words], "http://127.0.0.1:9", *command[words:])
+    assert refused.code == FAILED and "nothing was sent" in refused.err, refused
 
 
 def test_a_token_comes_from_the_environment(cli: Cli, server: Live, monkeypatch: pytest.MonkeyPatch) -> None:

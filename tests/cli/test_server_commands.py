@@ -11,6 +11,7 @@ import fairway
 from fairway.cli.app import run
 from fairway.server.settings import settings
 from fairway.server.tokens import Tokens
+from tests.server.live import live
 
 
 def test_a_token_is_made_shown_once_listed_and_revoked(
@@ -105,6 +106,41 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
         port = str(taken.getsockname()[1])
         assert run(["serve", "--store", str(tmp_path / "w.db"), "--port", port]) == 1
     assert f"port {port}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_file_that_cannot_be_served_is_told_before_anything_is_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("what I wanted to remember\n" * 100)
+    flags = ["--port", "0", "--workers", workers]
+    assert run(["serve", "--store", str(notes), *flags]) == 1
+    told = capsys.readouterr()
+    assert "is not a Fairway queue" in told.err and "Fairway serves" not in told.out
+    with fairway.open(tmp_path / "work.db") as q:
+        q.put(b"x")
+    damaged = tmp_path / "work.db"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:100] + bytes(len(whole) - 100))
+    assert run(["serve", "--store", str(damaged), *flags]) == 1
+    told = capsys.readouterr()
+    assert "damaged" in told.err and "Fairway serves" not in told.out
+
+
+def test_a_file_that_was_just_made_is_served(tmp_path: Path) -> None:
+    (tmp_path / "work.db").write_bytes(b"")
+    with live(tmp_path) as server, server.http() as http:
+        assert http.get("/v1/queues").json()["queues"] == ["default"]
+
+
+def test_a_store_that_cannot_be_made_is_not_told_as_a_port(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["serve", "--store", str(tmp_path / "file" / "work.db"), "--port", "0"]) == 1
+    told = capsys.readouterr().err
+    assert "store:" in told and "port" not in told
 
 
 def test_a_certificate_that_is_none_is_told_before_anything_is_begun(

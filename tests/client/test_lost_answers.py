@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 import time
@@ -9,7 +10,7 @@ import time
 import pytest
 
 import fairway
-from fairway import limits
+from fairway import aio, limits
 from fairway.client import wire
 from fairway.engine.commands import Complete, Register, Reserve, Submit
 from tests.client.proxy import Proxy
@@ -123,8 +124,27 @@ def test_a_storm_of_losses_loses_and_repeats_nothing(server: Live, name: str) ->
 
 def test_a_server_that_is_not_there_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CLIENT_RETRY_SECONDS", 0.2)
-    with pytest.raises(fairway.Unreachable, match="no server answered"):
+    with pytest.raises(fairway.Unreachable, match=r"no server answered .* nothing was sent, so"):
         fairway.open("http://127.0.0.1:9", "default")
+
+    async def awaiting() -> None:
+        async with aio.open("http://127.0.0.1:9", "default"):
+            pass
+
+    with pytest.raises(fairway.Unreachable, match="nothing was sent, so"):
+        asyncio.run(awaiting())
+
+
+def test_a_server_that_does_not_answer_leaves_it_open_whether_a_call_had_an_effect(
+    server: Live, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Proxy(server.port, lambda request: "") as proxy, fairway.open(proxy.url, name) as q:
+        proxy.lose = lambda request: "answer"
+        monkeypatch.setattr(limits, "CLIENT_RETRY_SECONDS", 0.2)
+        with pytest.raises(fairway.Unreachable, match="only when it is repeated"):
+            q.put(b"x")
+        proxy.lose = lambda request: ""
+        assert q.stats().submissions_active == 1
 
 
 def test_a_list_of_nodes_goes_round_those_that_are_down(server: Live, name: str) -> None:

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 import fairway
 from fairway.cli.arguments import STORE
+from fairway.cli.knocking import knock
 from fairway.errors import BadArgument, NoHost, NotFound
 from fairway.runtime.looking import look
 from fairway.store.sqlite.looking import queue_names
@@ -76,6 +77,7 @@ def reading(place: str, where: Where) -> fairway.Queue:
 def seen(place: str, where: Where) -> tuple[fairway.Queue, bool]:
     """The queue for a command that only looks, and whether somebody hosts it."""
     if is_url(place):
+        knock(place, where.queue)
         return fairway.open(place, where.queue, create=False), True
     path = _found(place, where.queue)
     host = isinstance(where, MayHost) and where.host
@@ -89,6 +91,12 @@ def seen(place: str, where: Where) -> tuple[fairway.Queue, bool]:
 
 def changing(place: str, where: MayHost) -> fairway.Queue:
     """The queue for a command that changes it, through its host."""
+    knock(place, where.queue)
+    return working(place, where)
+
+
+def working(place: str, where: MayHost) -> fairway.Queue:
+    """The queue for who stays: a worker also waits for a server that is started after it."""
     if is_url(place):
         return fairway.open(place, where.queue, create=False)
     path = _found(place, where.queue)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 import fairway
 from fairway.cli import saying
+from fairway.cli.knocking import knock
 from fairway.cli.places import HERE, MINE, Flag, MayHost, Place, Where, changing, file_of, is_url, reading
 from fairway.cli.words import Seconds
 from fairway.engine.commands import QueueStats
@@ -58,6 +59,7 @@ def create(
         Say nothing if it is there already.
     """
     if is_url(place):
+        knock(place, where.queue)
         queue = fairway.open(place, where.queue)
     else:
         path = file_of(place)

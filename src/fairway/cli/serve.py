@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, OurError
 
 
 def _parts() -> tuple[Any, Any, Any]:
@@ -117,4 +117,4 @@ def serve(
     try:
         run(made, lambda url: print(f"Fairway serves {made.shown_store} at {url}", flush=True))
     except OSError as error:
-        raise BadArgument(f"port {made.port} on {made.listen} cannot be used: {error.strerror}") from error
+        raise OurError(f"the server cannot go on: {error}") from error

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from fairway.cli import saying
-from fairway.cli.places import Flag, Place, Where, changing
+from fairway.cli.places import Flag, Place, Where, working
 from fairway.cli.places import MayHost as _MayHost
 from fairway.cli.running import command_of, function_of
 from fairway.cli.words import Seconds
@@ -81,7 +81,7 @@ def work(
         "say": None if where.json else _say,
     }
     # A worker lives long, so it may host: work goes on where it is the only one.
-    opened = functools.partial(changing, place, _MayHost(where.queue, where.json, where.store, True))
+    opened = functools.partial(working, place, _MayHost(where.queue, where.json, where.store, True))
     sums = _worked(opened, make, options, processes, limit)
     if where.json:
         saying.say_json(sums)

@@ -14,7 +14,7 @@ from typing import Any
 from fairway import limits
 from fairway.client import wire
 from fairway.client.address import Address
-from fairway.client.connections import LOST, Connections
+from fairway.client.connections import LOST, Connections, NotConnected
 from fairway.client.core import Core, Exchange, Heard, Lost, Rest, Send
 from fairway.client.forking import OwnProcess
 from fairway.engine.commands import Command, Part, Release, Reserved
@@ -75,6 +75,8 @@ class HttpPort(OwnProcess):
         method, path = ("PUT", self._address.path) if step.make else ("POST", f"{self._address.path}/call")
         try:
             answer = self._http.call(step.node, method, path, step.body, step.seconds)
+        except NotConnected as error:
+            return Lost(str(error), sent=False)
         except LOST as error:
             return Lost(f"{type(error).__name__}: {error}".rstrip(": "))
         media, after = answer.headers.get("content-type", ""), wire.seconds_after(answer.headers)

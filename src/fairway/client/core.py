@@ -68,9 +68,10 @@ class Heard:
 
 @dataclass(frozen=True)
 class Lost:
-    """No answer came; whether the call arrived is unknown."""
+    """No answer came. Whether the call arrived is unknown, unless nothing was `sent`."""
 
     why: str
+    sent: bool = True
 
 
 Exchange = Generator[Send | Rest, Heard | Lost | None, R]
@@ -219,8 +220,8 @@ class Core:
             sent += 1
             if isinstance(heard, Heard) and heard.status < 300:
                 return heard, lost
-            why = self._why(heard, sent > 1)
-            lost = lost or not isinstance(why, NOT_DONE)
+            lost = lost or not _surely_not_done(heard)
+            why = self._why(heard, sent > 1, lost)
             if time.monotonic() > until:
                 raise why
             if len(self.nodes) > 1 and self._node == node:
@@ -231,14 +232,17 @@ class Core:
             yield Rest(max(after, pause * random.uniform(0.5, 1.0)))
             pause = min(pause * 2, limits.CLIENT_PAUSE_SECONDS_MAX)
 
-    def _why(self, heard: Heard | Lost | None, repeated: bool) -> Exception:
+    def _why(self, heard: Heard | Lost | None, repeated: bool, lost: bool) -> Exception:
         """What the call is repeated for; an answer that is final is raised."""
         if not isinstance(heard, Heard):
             told = heard.why if heard is not None else "nothing was sent"
+            effect = (
+                "whether the call had an effect is known only when it is repeated"
+                if lost
+                else "nothing was sent, so the call had no effect"
+            )
             return Unreachable(
-                f"no server answered at {', '.join(self.nodes)} ({told}); whether the call had an effect is known only"
-                " when it is repeated",
-                nodes=list(self.nodes),
+                f"no server answered at {', '.join(self.nodes)} ({told}); {effect}", nodes=list(self.nodes)
             )
         error = wire.error_of(heard.body, heard.media)
         if isinstance(error, (*NOT_DONE, OwnerGone, NoHost)):
@@ -248,3 +252,10 @@ class Core:
         if isinstance(error, ClientUnknown):
             error.details["repeated"] = repeated
         raise error
+
+
+def _surely_not_done(heard: Heard | Lost | None) -> bool:
+    """Whether what came of a call says that it was not carried out."""
+    if isinstance(heard, Heard):
+        return isinstance(wire.error_of(heard.body, heard.media), NOT_DONE)
+    return heard is None or not heard.sent

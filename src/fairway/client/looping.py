@@ -73,6 +73,8 @@ class AsyncHttpPort:
         method, to = ("PUT", self._address.itself) if step.make else ("POST", self._address.calls)
         try:
             answer = await self._http.request(method, to[step.node], content=step.body, timeout=timeout)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            return Lost(f"{type(error).__name__}: {error}".rstrip(": "), sent=False)
         except (httpx2.TransportError, OSError) as error:
             return Lost(f"{type(error).__name__}: {error}".rstrip(": "))
         media, after = answer.headers.get("content-type", ""), wire.seconds_after(answer.headers)

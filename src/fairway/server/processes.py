@@ -31,6 +31,7 @@ from fairway.server.places import place_of
 from fairway.server.protocol import raise_file_limit
 from fairway.server.serving import HttpProcess, listen
 from fairway.server.settings import Settings
+from fairway.store.sqlite.queues import check_file
 
 _POLL_SECONDS: Final = 0.1
 _STEADY_SECONDS: Final = 10.0  # whoever ran so long starts again at once
@@ -47,13 +48,33 @@ def serve(settings: Settings, tell: Tell = lambda url: None) -> None:
     if settings.cluster:
         shared_secret(settings.secret_file)  # before anything is begun
     else:
-        os.makedirs(os.path.dirname(os.path.abspath(settings.store)), exist_ok=True)
-    with listen(settings.listen, settings.port) as listener:
+        _check_file(settings.store)
+    with _listening(settings) as listener:
         url = _url(settings, listener.getsockname()[1])
         if settings.workers:
             Family(settings, listener).run(lambda: tell(url))
         else:
             alone(settings, listener, lambda: tell(url))
+
+
+def _listening(settings: Settings) -> socket.socket:
+    try:
+        return listen(settings.listen, settings.port)
+    except OSError as error:
+        told = f"port {settings.port} on {settings.listen} cannot be used: {error.strerror}"
+        raise BadArgument(told, argument="port") from error
+
+
+def _check_file(path: str) -> None:
+    """Before anything is begun, as the certificate: what cannot be served now is not served by starting again."""
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    except OSError as error:
+        raise BadArgument(
+            f"store: the folder of {path} cannot be made: {error.strerror}", argument="store"
+        ) from error
+    if os.path.exists(path):
+        check_file(path)
 
 
 def _check_certificate(settings: Settings) -> None:

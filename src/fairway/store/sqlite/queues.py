@@ -14,7 +14,8 @@ import apsw
 
 from fairway.limits import READER_CACHE_KIB, SWEEP_ROWS_MAX
 from fairway.store.sqlite.connections import connect, rows, set_sync, transaction
-from fairway.store.sqlite.statements import load
+from fairway.store.sqlite.opening import inspect
+from fairway.store.sqlite.statements import load, steps
 from fairway.store.sqlite.translate import translate
 from fairway.store.sqlite.writing import json_list, places
 
@@ -23,9 +24,15 @@ _LISTS: Final = ("remove_runs", "remove_pages", "remove_results")
 _OF_QUEUE: Final = ("remove_metadata", "remove_objects", "remove_keys", "remove_events")
 
 
+def check_file(path: str) -> None:
+    """NotFairway and its like, if a file that is there is not one whose queues can be opened."""
+    inspect(os.path.realpath(path), None, len(steps()))
+    names(path)
+
+
 def names(path: str) -> dict[str, int]:
     """The queues of a file by name, with their numbers; none if there is no file."""
-    if not os.path.exists(path):
+    if not _begun(path):
         return {}
     with _connected(path) as connection:
         return dict(rows(connection, _SQL["names"], ()))
@@ -33,7 +40,7 @@ def names(path: str) -> dict[str, int]:
 
 def bucket_names(path: str) -> list[str]:
     """The bucket queues of a file; none if there is no file."""
-    if not os.path.exists(path):
+    if not _begun(path):
         return []
     with _connected(path) as connection:
         known = rows(connection, _SQL["has_buckets"], ())
@@ -66,6 +73,11 @@ def sweep(path: str) -> int:
                     connection.execute(_SQL[name], (queue,))
                 connection.execute(_SQL["remove_journal"], places(queue))
     return removed
+
+
+def _begun(path: str) -> bool:
+    """Whether there is a file with something in it; one that was just made has no tables yet."""
+    return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 @contextmanager
