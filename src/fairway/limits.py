@@ -216,7 +216,8 @@ REPAIR_SECONDS: Final = 1.0  # between two rounds of repair, and two beats of th
 REPAIRER_SILENT_SECONDS: Final = 5.0  # five beats that did not come: another repairs
 BUCKET_CALL_SECONDS_MAX: Final = 60.0  # then a call whose outcome cannot be learnt says so
 WAL_CHECKPOINT_PAGES: Final = 1000  # SQLite's own default: 4 MiB of log, then whoever commits copies it
-BUCKET_POLL_SECONDS_MAX: Final = 0.25  # how often a waiting reserve looks
+BUCKET_POLL_SECONDS_MAX: Final = 0.25  # how often a waiting reserve looks; on a server, one for all of a process
+LINE_MESSAGES_MAX: Final = 256  # taken by one look for several waiting callers: 16 MiB of the largest
 
 # -- HTTP: the server
 BODY_BYTES_MAX: Final = 96 * 1024 * 1024  # a full group of inline bytes in base64, and what describes it

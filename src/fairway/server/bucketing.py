@@ -5,14 +5,11 @@ Guards: what a bucket queue does not have is refused, never ignored; a caller th
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
 
-from fairway import limits
 from fairway.bucket.counting import BucketStats
 from fairway.errors import BadArgument, QueueDeleted, WrongKind
 from fairway.face.bucket.leases import BucketLease
@@ -44,9 +41,13 @@ async def carried(route: str, ask: Ask) -> Answer:
     if ask.key is not None or ask.number is not None:
         raise BadArgument("a bucket queue has no keys and no numbered calls; leave the header out")
     try:
-        return await handler(ask)
+        answer = await handler(ask)
+        if route in _BRINGS and isinstance(ask.queue, OpenBucket):
+            ask.queue.line.wake()
+        return answer
     except QueueDeleted:
-        ask.app.queues.forget_bucket(ask.params["queue"])
+        if isinstance(ask.queue, OpenBucket):
+            ask.app.queues.forget_bucket(ask.queue)
         raise
 
 
@@ -84,30 +85,8 @@ async def reserve(ask: Ask) -> Answer:
     _only(body, "max", "lease_seconds", "wait_seconds")
     queue = ask.queue
     assert isinstance(queue, OpenBucket)
-    until = time.monotonic() + body.wait_seconds
-    while True:
-        found = await _look(queue, body)
-        left = until - time.monotonic()
-        if found or left <= 0:
-            break
-        await asyncio.sleep(min(left, limits.BUCKET_POLL_SECONDS_MAX))
-    back = [lease.receipt for lease in found]
-    return Answer(v.Leases([_lease(lease) for lease in found]), unsent=lambda: queue.give_back(back))
-
-
-async def _look(queue: OpenBucket, body: v.Reserving) -> list[BucketLease]:
-    """One look that is carried to its end: what it takes for a caller who is gone goes back."""
-    look = asyncio.ensure_future(queue.queue.reserve(body.max, lease_seconds=body.lease_seconds))
-    try:
-        return await asyncio.shield(look)
-    except asyncio.CancelledError:
-        look.add_done_callback(lambda done: _taken(queue, done))
-        raise
-
-
-def _taken(queue: OpenBucket, done: asyncio.Task[list[BucketLease]]) -> None:
-    if not done.cancelled() and done.exception() is None:
-        queue.give_back([lease.receipt for lease in done.result()])
+    found = await queue.line.reserve(body.max, body.lease_seconds, body.wait_seconds)
+    return Answer(v.Leases([_lease(lease) for lease in found]), unsent=lambda: queue.give_back(found))
 
 
 def _lease(lease: BucketLease) -> v.LeaseView:
@@ -199,8 +178,9 @@ async def make(ask: Ask) -> Answer:
 
 async def delete(ask: Ask) -> Answer:
     """Delete the queue with all that is in it."""
-    await _q(ask).delete()
-    ask.app.queues.forget_bucket(ask.params["queue"])
+    assert isinstance(ask.queue, OpenBucket)
+    await ask.queue.queue.delete()
+    ask.app.queues.forget_bucket(ask.queue)
     return Answer(status=204)
 
 
@@ -232,6 +212,12 @@ HANDLERS: Final[dict[str, Callable[[Ask], Awaitable[Answer]]]] = {
     "purge_letters": purge,
     "show_stats": stats,
 }
+_BRINGS: Final = (
+    "put",
+    "fail",
+    "release",
+    "redrive_letters",
+)  # after these there may be something to hand out
 # What is another type than a fair queue's.
 GIVES: Final[dict[str, Any]] = {
     "make_queue": qv.BucketView,

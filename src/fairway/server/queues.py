@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from fairway.errors import Closed, FairwayError, NoHost, NotFound, QueueHeld
+from fairway.face.bucket.leases import BucketLease
 from fairway.face.bucket.queue import AsyncBucketQueue
 from fairway.face.queue import AsyncQueue
 from fairway.face.verbs import Verbs
@@ -22,6 +23,7 @@ from fairway.runtime.objects import ObstoreObjects
 from fairway.runtime.opening import writer
 from fairway.server.desk import Desk
 from fairway.server.hosting import no_queue
+from fairway.server.line import Line
 from fairway.server.places import FilePlace, Place
 
 _NAMES_SECONDS = 1.0  # how old a list of names may be
@@ -66,20 +68,23 @@ class OpenBucket:
     def __init__(self, queue: AsyncBucketQueue) -> None:
         self.name = queue.name
         self.queue = queue
+        self.line = Line(queue, self.give_back)
         self._returning: set[asyncio.Task[Any]] = set()
 
-    def give_back(self, receipts: list[str]) -> None:
+    def give_back(self, leases: list[BucketLease]) -> None:
         """Leases that reached nobody; if that fails they end by themselves."""
-        if receipts:
-            task = asyncio.ensure_future(self._release(receipts))
+        if leases:
+            task = asyncio.ensure_future(self._release([lease.receipt for lease in leases]))
             self._returning.add(task)
             task.add_done_callback(self._returning.discard)
 
     async def _release(self, receipts: list[str]) -> None:
         with suppress(FairwayError):
             await self.queue.release(receipts)
+            self.line.wake()
 
     async def close(self) -> None:
+        await self.line.end(Closed())
         if self._returning:
             await asyncio.wait(self._returning)
         await self.queue.close()
@@ -126,10 +131,10 @@ class OpenQueues:
     async def bucket_names(self) -> list[str]:
         return await asyncio.to_thread(self._place.buckets)
 
-    def forget_bucket(self, name: str) -> None:
+    def forget_bucket(self, found: OpenBucket) -> None:
         """It was deleted: whoever asks for it next finds another of its name, or none."""
-        found = self._buckets.pop(name, None)
-        if found is not None:
+        if self._buckets.get(found.name) is found:  # and not that other one, which somebody has opened since
+            del self._buckets[found.name]
             self._close(found.close())
 
     async def get(self, name: str) -> OpenQueue:
@@ -195,8 +200,8 @@ class OpenQueues:
             task.cancel()
         for name in list(self._open):
             self._forget(name)
-        for name in list(self._buckets):
-            self.forget_bucket(name)
+        for found in list(self._buckets.values()):
+            self.forget_bucket(found)
         if self._closing:
             await asyncio.wait(self._closing)
 

@@ -51,11 +51,13 @@ class Sizes:
             kept, began = self._kept.get(name), time.monotonic()
             if kept is not None and began < kept.until:
                 return kept
-            stats = None
+            stats = found = None
             try:
-                stats = await (await self._queues.bucket(name, create=False)).queue.stats()
+                found = await self._queues.bucket(name, create=False)
+                stats = await found.queue.stats()
             except (QueueDeleted, NotFound):
-                self._queues.forget_bucket(name)
+                if found is not None:
+                    self._queues.forget_bucket(found)
                 self._kept.pop(name, None)
                 return None
             except FairwayError:

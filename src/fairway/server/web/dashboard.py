@@ -183,11 +183,11 @@ class Dashboard:
     async def _bucket(self, page: Page, visit: Visit) -> Shown:
         """Any node draws it, since nobody owns it."""
         name = visit.ask.params["queue"]
-        visit.ask.queue = await self._app.queues.bucket(name, create=False)
+        found = visit.ask.queue = await self._app.queues.bucket(name, create=False)
         try:
             return await page.handler(visit)
         except QueueDeleted:
-            self._app.queues.forget_bucket(name)
+            self._app.queues.forget_bucket(found)
             raise
 
     def _find(self, scope: Any) -> tuple[Page, dict[str, str]]:
