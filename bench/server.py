@@ -26,6 +26,7 @@ from typing import Any
 import queues
 from figures import Figures, parser, times
 from peers.servers import free_port
+from served.line import measure_line
 from served.server import Line, Server, run, started
 from served.waiting import measure_waiting
 
@@ -116,7 +117,10 @@ async def measure_fairway(args: argparse.Namespace, folder: Path) -> dict[str, A
                 found[f"work {batch} {consumers}"] = await fairway_work(
                     server, lines[:consumers], batch, args.seconds
                 )
-            found[f"put {batch}"] = await fairway_put(server, lines[:USUAL], batch, args.seconds)
+            for callers in (1, USUAL):
+                found[f"put {batch} {callers}"] = await fairway_put(
+                    server, lines[:callers], batch, args.seconds
+                )
         return found
     finally:
         server.end()
@@ -253,16 +257,17 @@ def tell_peers(figures: Figures, found: dict[str, Any]) -> None:
     for batch in (1, 64):
         for verb, name in (
             (f"work {batch} {USUAL}", "reserve + complete"),
-            (f"put {batch}", "put of 200 bytes"),
+            (f"put {batch} {USUAL}", "put of 200 bytes"),
         ):
             table.add(f"Fairway, {name}, {batch} at a time", *found[verb], None, None)
+    for verb, name in (("work 1 1", "reserve + complete"), ("put 1 1", "put of 200 bytes")):
+        table.add(f"Fairway, {name}, one at a time, one connection", *found[verb], None, None)
     for peer in (*PEERS, *THROUGH_CLIENTS):
         for verb, name in (("work", "take and acknowledge"), ("put", "put of 200 bytes")):
             if (theirs := found.get(f"{peer} {verb}")) is not None:
-                # Who is asked by one caller is compared with one consumer of ours.
+                # Who is asked by one caller is compared with one caller of ours.
                 many = USUAL if peer in PEERS else 1
-                keys = [f"work {b} {many}" if verb == "work" else f"put {b}" for b in (1, 64)]
-                ours = (times(found[key][0], theirs[0]) for key in keys)
+                ours = (times(found[f"{verb} {batch} {many}"][0], theirs[0]) for batch in (1, 64))
                 table.add(f"{peer}, {name}, one at a time", *theirs, *ours)
 
 
@@ -281,6 +286,10 @@ def tell_waiting(figures: Figures, found: dict[str, Any], wakes: list[float]) ->
         if one["CPU us a poll"] is not None:
             table.add(f"{crowd}: server CPU of a poll that ends empty", one["CPU us a poll"], "us")
         table.add(f"{crowd}: until each of them was woken, once", one["all seconds"], "s")
+    one = found["bucket consumers"]
+    crowd = f"{one['many']:,} consumers of a bucket queue that wait in one process"
+    table.add(f"{crowd}: server CPU while nothing comes", one["core %"], "% of a core")
+    table.add(f"{crowd}: one is woken, p50", one["wake ms"], "ms")
 
 
 PEERS: dict[str, Callable[[argparse.Namespace, Path], Coroutine[Any, Any, tuple[Any, Any]]]] = {
@@ -325,6 +334,7 @@ def main() -> None:
             print(f"  {who} that wait", file=sys.stderr, flush=True)
             many = getattr(args, f"waiting_{who}")
             found[who] = run(measure_waiting(folder, who, many, args.quick))
+        found["bucket consumers"] = run(measure_line(folder, args.waiting_consumers, args.quick))
     tell_waiting(figures, found, wakes)
     figures.end()
 
