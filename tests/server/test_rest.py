@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 import socket
 import threading
 import time
@@ -250,6 +251,41 @@ def test_a_numbered_call_has_one_effect_and_one_answer(http: httpx2.Client, q: s
     assert dropped.status_code == 200
     gone = http.post(f"{q}/messages", json=body, headers=numbered(1))
     assert (gone.status_code, gone.json()["error"]["code"]) == (409, "request_dropped")
+
+
+def streamed(http: httpx2.Client, q: str, many: int, **headers: str) -> list[tuple[str, str]]:
+    """So many events of a stream, each with the last id that had come by then."""
+    found: list[tuple[str, str]] = []
+    last = headers.get("Last-Event-ID", "")
+    with http.stream("GET", f"{q}/events", headers={"Accept": "text/event-stream", **headers}) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("id: "):
+                last = line.removeprefix("id: ")
+            elif line.startswith("data: "):
+                found.append((last, str(json.loads(line.removeprefix("data: "))["submission"])))
+                if len(found) == many:
+                    break
+    return found
+
+
+def test_a_stream_that_comes_again_goes_on_behind_the_last_id_and_skips_nothing(
+    http: httpx2.Client, q: str
+) -> None:
+    groups = [
+        http.post(f"{q}/messages", json=[{"payload": ""}] * 3).json()["ids"],
+        http.post(f"{q}/messages", json=[{"payload": ""}] * 2).json()["ids"],
+    ]
+    seen = streamed(http, q, 5)
+    assert [id for _, id in seen] == [str(id) for group in groups for id in group]
+    ids = [last for last, _ in seen]
+    assert ids[:2] == ["", ""] and ids[2] == ids[3] != ids[4], "the last event of a group has its id"
+    for last, rest in (("0", 0), (ids[2], 3)):
+        assert [id for _, id in streamed(http, q, 5 - rest, **{"Last-Event-ID": last})] == [
+            id for _, id in seen[rest:]
+        ]
+    for wrong in ("x", "9" * 19):
+        answer = http.get(f"{q}/events", headers={"Accept": "text/event-stream", "Last-Event-ID": wrong})
+        assert answer.status_code == 400
 
 
 def test_events_are_paged_and_streamed(http: httpx2.Client, q: str) -> None:

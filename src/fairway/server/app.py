@@ -168,6 +168,9 @@ class App:
         ask = Ask(
             self, token, params, accepts, worker=worker, authorization=headers.get(b"authorization"), right=route.right
         )  # fmt: skip
+        if route.stream == SSE:
+            given = _digits(headers, b"last-event-id")
+            ask.last_event = checks.whole("Last-Event-ID", given, 0, 2**63 - 1)
         if handed is not None:
             ask.handed, ask.worker, ask.digest = True, handed.worker, handed.body
         return ask

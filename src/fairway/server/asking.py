@@ -72,6 +72,7 @@ class Ask:
     key: str | None = None  # of the header Idempotency-Key
     port: Any = field(default=None, repr=False)  # of the queue, with the caller's number if there is one
     handed: bool = False  # another node had it first, and checked its caller's token
+    last_event: int = 0  # of the header Last-Event-ID: what the caller of a stream has had
     digest: str = ""  # of the body that was handed on
     sent: Sent | None = None  # kept if it may be handed on
 

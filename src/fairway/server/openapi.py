@@ -16,6 +16,7 @@ from fairway.client import wire
 from fairway.errors import all_errors
 from fairway.server import bucketing
 from fairway.server.routes import ROUTES, Route
+from fairway.server.streaming import SSE
 
 _REF: Final = "#/components/schemas/{name}"
 _RAW: Final = (wire.Asked, wire.Answered)
@@ -118,6 +119,12 @@ def _operation(route: Route) -> dict[str, Any]:
         key = {"type": "string", "minLength": 1, "maxLength": limits.KEY_BYTES_MAX, "pattern": "^[!-~]+$"}
         told["parameters"].append(
             {"name": "Idempotency-Key", "in": "header", "required": False, "schema": key}
+        )
+    if route.stream == SSE:
+        last = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
+        about = "of a stream: the last id that came; it goes on after it"
+        told["parameters"].append(
+            {"name": "Last-Event-ID", "in": "header", "required": False, "description": about, "schema": last}
         )
     if route.takes is not None:
         told["requestBody"] = {"required": not route.optional, "content": _content(route)}

@@ -29,6 +29,7 @@ COVERED: Final = (
     b"fairway-number",
     b"fairway-received",
     b"idempotency-key",
+    b"last-event-id",
 )
 
 

@@ -1,6 +1,7 @@
 """The event log over HTTP: page by page, or as a stream that goes on.
 
-Guards: a stream ends when its token is revoked or expires, and at the latest after an hour.
+Guards: a stream ends when its token is revoked or expires, and at the latest after an hour; a client that comes again
+with the last id it got misses nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ async def events(ask: Ask) -> Answer:
     """A page of the event log; with `Accept: text/event-stream`, a stream that goes on."""
     query: EventRows = ask.query
     if ask.accepts == SSE:
-        return Answer(media=SSE, stream=_stream(ask, query.after))
+        return Answer(media=SSE, stream=_stream(ask, max(query.after, ask.last_event)))
     return Answer(await _page(ask, query.after, query.limit))
 
 
@@ -71,11 +72,10 @@ async def _stream(ask: Ask, after: int) -> AsyncIterator[bytes]:
         try:
             page = await _page(ask, after, limits.PAGE_ROWS)
         except FairwayError:
-            return  # the client comes again with the number of the last event it got
+            return  # the client comes again with the last id it got
         if page.events:
-            body = b"".join(_event(event) for event in page.events)
             beat = time.monotonic()
-            yield body
+            yield _told(page.events)
         elif time.monotonic() - beat > _BEAT_SECONDS:
             beat = time.monotonic()
             yield b": still here\n\n"
@@ -84,5 +84,12 @@ async def _stream(ask: Ask, after: int) -> AsyncIterator[bytes]:
         after = page.next
 
 
-def _event(event: v.EventView) -> bytes:
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.number, event.what.encode(), _encode(event))
+def _told(events: list[v.EventView]) -> bytes:
+    """Events as they are sent. The last of a group alone has its number as id: who has seen less than the whole group
+    comes again with the id before it, and gets it from its beginning."""
+    lines: list[bytes] = []
+    for n, event in enumerate(events):
+        if n + 1 == len(events) or events[n + 1].number != event.number:
+            lines.append(b"id: %d\n" % event.number)
+        lines.append(b"event: %s\ndata: %s\n\n" % (event.what.encode(), _encode(event)))
+    return b"".join(lines)
