@@ -283,6 +283,12 @@ class TooManyCalls(StateError):
     code, status = "too_many_calls", 429
 
 
+class TooManyStrategies(StateError):
+    """As many strategies are in use as a queue can have; use one of them, or repeat the call when one is free."""
+
+    code, status = "too_many_strategies", 503
+
+
 class Busy(StateError):
     """The server has as much to do as it can hold, or is ending; the call was not executed. Wait, then repeat it."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairway import limits
 from fairway.engine.commands import Explain, Goodbye, Reserve
-from fairway.errors import BadStrategy
+from fairway.errors import TooManyStrategies
 from fairway.strategy.text import parse
 from tests.engine.desk import Desk, answer, chunks
 
@@ -178,7 +178,7 @@ def test_who_no_longer_wants_to_be_told_leaves_nothing_behind() -> None:
 
 def test_explain_drops_no_plan_and_one_made_for_it_goes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = desk_with(3)
-    desk.state.plans._plans_max = 2
+    desk.state.plans.places.most = 2
     desk.reads_go_on = True
     desk.reserve(1), desk.reserve(1, LANE)
     plans = desk.state.plans._plans
@@ -189,7 +189,7 @@ def test_explain_drops_no_plan_and_one_made_for_it_goes_again(monkeypatch: pytes
     desk.reads_go_on = False
     monkeypatch.setattr(limits, "PLANS_EXPLAINED_MAX", 2)
     asked = [desk.send(Explain(strategy)) for strategy in ("OldestFirst", "NewestFirst", LIMITED)]
-    with pytest.raises(BadStrategy, match="being explained"):
+    with pytest.raises(TooManyStrategies, match="being explained"):
         answer(asked.pop())
     desk.reads_go_on = True
     desk.settle()
@@ -201,7 +201,7 @@ def test_explain_drops_no_plan_and_one_made_for_it_goes_again(monkeypatch: pytes
 
 def test_a_plan_that_is_reserved_from_while_it_is_explained_stays() -> None:
     desk = desk_with(9)
-    desk.state.plans._plans_max = 1
+    desk.state.plans.places.most = 2
     asked, waits = desk.send(Explain(LIMITED)), desk.send(Reserve(1, LIMITED))
     while not (asked.answered and waits.answered):
         slice_of(desk)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from fairway import limits
 from fairway.engine import waiting
-from fairway.engine.commands import Reserve, Wait
-from fairway.errors import BadArgument, BadStrategy, NotFound, TooLarge
+from fairway.engine.commands import Configure, Reserve, ShowConfig, Wait
+from fairway.engine.draft import Draft
+from fairway.errors import BadArgument, BadStrategy, NotFound, TooLarge, TooManyStrategies
 from tests.engine.desk import Desk, answer, chunks
 
 STRATEGIES = ["Fair", "OldestFirst", "NewestFirst", "Random"]
@@ -151,6 +153,53 @@ def test_a_waiter_without_a_strategy_of_its_own_follows_the_queues(window: int) 
     desk.configure(strategy="NewestFirst")
     desk.pass_time(700)
     assert not answer(other).spans and desk.state.waiting == 0
+
+
+def lanes(desk: Desk, n: int) -> list[Draft]:
+    """Waiters by as many strategies, none of them the queue's own."""
+    return [desk.wait_for_work(600, strategy=f'SelectOnly("k", {i}, Fair)') for i in range(n)]
+
+
+def test_a_queues_own_strategy_has_a_place_however_many_others_are_waited_by() -> None:
+    desk = Desk()
+    waits = lanes(desk, limits.PLANS_MAX - 1)
+    with pytest.raises(TooManyStrategies, match="when one of them has none"):
+        answer(desk.wait_for_work(600, strategy="OldestFirst"))
+    own = desk.wait_for_work(600)
+    with pytest.raises(TooManyStrategies):
+        desk.reserve(strategy="OldestFirst")
+    ids = [desk.message() for _ in range(3)]
+    assert chunks(answer(own)) == [(ids[0], 0)] and chunks(desk.reserve()) == [(ids[1], 0)]
+    desk.engine.abandon(waits[7])
+    assert chunks(desk.reserve(strategy="OldestFirst")) == [(ids[2], 0)]
+    assert not any(wait.answered for wait in waits[:7] + waits[8:])
+
+
+def test_the_queues_strategy_can_be_changed_while_all_places_are_waited_by() -> None:
+    desk = Desk()
+    lanes(desk, limits.PLANS_MAX - 1)
+    own = [desk.wait_for_work(600) for _ in range(2)]
+    desk.configure(strategy="NewestFirst")
+    first = desk.message()
+    assert chunks(answer(own[0])) == [(first, 0)] and not own[1].answered
+    desk.restart()
+    assert desk.call(ShowConfig())["strategy"] == "NewestFirst"
+
+
+def test_a_refused_configure_changes_nothing() -> None:
+    desk = Desk()
+    named = desk.wait_for_work(600, strategy="Fair")  # by the queue's own, and it stays with it
+    own = [desk.wait_for_work(600) for _ in range(2)]
+    lanes(desk, limits.PLANS_MAX - 1)
+    with pytest.raises(TooManyStrategies):
+        desk.call(Configure({"strategy": "NewestFirst", "attempts_max": 9}))
+    assert desk.call(ShowConfig())["strategy"] == "Fair" and desk.state.config.attempts_max != 9
+    assert not any(draft.answered for draft in (named, *own))
+    ids = [desk.message() for _ in range(3)]
+    assert [chunks(answer(draft)) for draft in (named, *own)] == [[(id, 0)] for id in ids]
+    desk.configure(strategy="NewestFirst")
+    desk.restart()
+    assert desk.call(ShowConfig())["strategy"] == "NewestFirst"
 
 
 def test_wait_is_answered_when_the_submission_ends_or_the_time_is_over() -> None:

@@ -322,7 +322,8 @@ def footprint(engine: Engine) -> dict[str, Any]:
     sizes = {name: len(value) if isinstance(value, list) else value for name, value in on_its_way.items()}
     marks = (dict(state.dirty._since), dict(state.dirty._now))
     times = (len(state.dues), len(state.expiries), state.waiting)
-    return {**dump(engine), "sizes": sizes, "marks": marks, "times": times}
+    lines = [(text, list(line)) for text, line in state.waiters.items()]
+    return {**dump(engine), "sizes": sizes, "marks": marks, "times": times, "lines": lines}
 
 
 def untouched(engine: Engine, before: dict[str, Any]) -> None:

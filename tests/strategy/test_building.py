@@ -214,7 +214,7 @@ def test_plans_are_made_one_after_the_other_and_shared_orders_once() -> None:
 
 def test_a_plan_that_is_dropped_half_made_leaves_nothing_behind() -> None:
     desk = Desk(steps=1)
-    desk.plans._plans_max = 1
+    desk.plans.places.most = 1
     for _ in range(5):
         desk.submit("a", metadata={"mode": "p"})
     desk.take(1, "Fair")
@@ -230,7 +230,7 @@ def test_a_plan_that_is_dropped_half_made_leaves_nothing_behind() -> None:
 
 def test_a_plan_that_waits_to_be_made_may_be_dropped() -> None:
     desk = Desk(steps=1)
-    desk.plans._plans_max = 2
+    desk.plans.places.most = 2
     for _ in range(5):
         desk.submit(TENANTS[0])
     desk.plans.get("Fair").pinned = 1

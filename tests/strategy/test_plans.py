@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairway import limits
-from fairway.errors import BadStrategy
+from fairway.errors import TooManyStrategies
 from fairway.strategy.order import SWEEP_RUNS_MIN
 from fairway.strategy.orders.cells import Cell, Flow, Gate
 from tests.strategy.desk import Desk
@@ -52,19 +52,46 @@ def test_the_65th_plan_in_use_is_refused() -> None:
     fill(desk, 20)
     for i in range(limits.PLANS_MAX):
         desk.plans.get(f'SelectOnly("k", {i}, Fair)').pinned = 1
-    with pytest.raises(BadStrategy, match="64 other strategies have waiting consumers"):
+    with pytest.raises(TooManyStrategies, match="64 other strategies have waiting consumers"):
         desk.plans.get("Fair")
     desk.plans.get('SelectOnly("k", 7, Fair)').pinned = 0
     assert len(desk.take(5, "Fair")) == 5
-    with pytest.raises(BadStrategy):
+    with pytest.raises(TooManyStrategies):
         plan = desk.plans.get("Fair")
         plan.pinned = 1
         desk.plans.get('SelectOnly("k", 7, Fair)')
 
 
+def test_a_place_is_kept_for_the_queues_own_strategy() -> None:
+    desk = Desk()
+    desk.plans.own("Fair")
+    fill(desk, 20)
+    own = desk.plans.get("Fair")
+    for i in range(limits.PLANS_MAX):
+        desk.plans.get(f'SelectOnly("k", {i}, Fair)')
+    assert desk.plans.live() == limits.PLANS_MAX and desk.plans.get("Fair") is own, "others leave for others"
+    desk.plans.own("OldestFirst")
+    assert desk.plans.live() == limits.PLANS_MAX - 1, "the new one has a place before it is made"
+    desk.plans.get("OldestFirst")
+    assert desk.plans.live() == limits.PLANS_MAX
+
+
+def test_a_plan_made_to_be_explained_gets_a_place_when_it_is_reserved_from() -> None:
+    desk = Desk()
+    desk.plans.places.most = 2
+    desk.plans.get("Fair").pinned = 1
+    desk.plans.get("OldestFirst").pinned = 1
+    lent = desk.plans.lend("NewestFirst")
+    assert lent.guest
+    with pytest.raises(TooManyStrategies):
+        desk.plans.get("NewestFirst")
+    desk.plans.get("OldestFirst").pinned = 0
+    assert desk.plans.get("NewestFirst") is lent and not lent.guest and desk.plans.live() == 2
+
+
 def test_what_no_plan_needs_is_dropped() -> None:
     desk = Desk()
-    desk.plans._plans_max = 2
+    desk.plans.places.most = 2
     fill(desk, 20)
     assert not desk.plans.limited and not desk.plans.laned
     desk.plans.get(f"OrElse({LANE}, {LIMITED})")
@@ -99,7 +126,7 @@ def made_of() -> int:
 @pytest.mark.usefixtures("uncollected")
 def test_a_limited_order_leaves_nothing_for_the_collector(how: str) -> None:
     desk, before = Desk(), made_of()
-    desk.plans._plans_max = 1
+    desk.plans.places.most = 1
     fill(desk, 60)
     strategy = 'MaxSimultaneous("region", 2, MaxSimultaneous("tenant", 3, Fair))'
     taken = desk.take(9, strategy)
@@ -124,7 +151,7 @@ def test_a_limited_order_leaves_nothing_for_the_collector(how: str) -> None:
 
 def test_a_lane_that_two_plans_use_stays_until_both_are_gone() -> None:
     desk = Desk()
-    desk.plans._plans_max = 2
+    desk.plans.places.most = 2
     fill(desk, 20)
     desk.take(3, LANE)
     desk.plans.get(f'PreferDistinct("tenant", 1, {LANE})')

@@ -96,7 +96,7 @@ def plan_silence_check(state: State) -> None:
 
 def drop_idle_plans(state: State) -> None:
     """Drop plans that nobody used for long; while there are any beside the queue's own they are looked over."""
-    others = state.plans.drop_idle(state.now, state.config.strategy)
+    others = state.plans.drop_idle(state.now)
     state.idle_check = state.now + PLAN_IDLE_SECONDS / 4 if others else math.inf
 
 

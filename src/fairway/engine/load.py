@@ -48,6 +48,7 @@ def load(source: Source, meta: Meta, start: Start) -> State:
     for _, _, body in source.objects(Kind.CONFIG):
         config = _decode_config(body)
         state.config, state.paused = config.config, config.paused
+    state.plans.own(state.config.strategy)
     _tenants(state, source)
     levels, end = _runs(state, source)
     journal = [(number, decode_records(body)) for number, body in source.journal()]

@@ -66,12 +66,13 @@ def pause(state: State, command: Pause) -> None:
 
 
 def configure(state: State, command: Configure) -> dict[str, object]:
-    """Change the queue's configuration."""
+    """Change the queue's configuration; TooManyStrategies, and nothing is changed, if a new strategy has no place."""
     changes: dict[str, object] = dict(command.changes)
     if "strategy" in changes:
         changes["strategy"] = canonical(str(changes["strategy"]))
-    state.config = changed(state.config, changes)
-    follow(state)
+    config = changed(state.config, changes)
+    follow(state, config.strategy)
+    state.config = config
     state.dirty.write_now(Kind.CONFIG, 0)
     state.filling.sync = True
     return config_dict(state.config)

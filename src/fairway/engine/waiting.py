@@ -24,6 +24,7 @@ from fairway.limits import WAITERS_MAX
 def add_waiter(state: State, waiter: Waiter) -> None:
     """A reserve found nothing and may wait, for work or for what the store is asked."""
     waiter.strategy = strategy_of(state, waiter.command)
+    state.plans.get(waiter.strategy)  # refused before anything is changed, if there is no place for it
     _arm(state, waiter, waiter.until)
     if not waiter.command.wait_seconds:
         state.aside.overdue[waiter.ticket] = waiter
@@ -31,28 +32,28 @@ def add_waiter(state: State, waiter: Waiter) -> None:
     _stand_in_line(state, waiter)
 
 
-def follow(state: State) -> None:
-    """The queue's strategy may have changed: who waits by it waits by the new one, in the order in which all came."""
-    lines = list(state.waiters.values())
-    moved = [who for line in lines for who in line.values() if who.strategy != _present(state, who)]
+def follow(state: State, strategy: str) -> None:
+    """The queue's strategy is this from now on: who waits by it waits by the new one, in the order in which all came.
+
+    TooManyStrategies, and nothing is changed, if there is no place for it.
+    """
+    waiters = [who for line in state.waiters.values() for who in line.values()]
+    moved = [who for who in waiters if not who.command.strategy and who.strategy != strategy]
+    state.plans.own(strategy, len(moved))
     for who in moved:
+        who.plan = None  # it is unpinned already
         _leave_line(state, who)
-        who.strategy = _present(state, who)
+        who.strategy = strategy
         _stand_in_line(state, who)
-    for text in {who.strategy for who in moved}:
-        state.waiters[text] = OrderedDict(sorted(state.waiters[text].items()))
-    state.woken = state.woken or bool(moved)
-
-
-def _present(state: State, waiter: Waiter) -> str:
-    """The strategy that a waiter would wait by if it came now; its own, if that is locked out: it hears of it."""
-    return waiter.command.strategy or state.config.strategy
+    if moved:
+        state.waiters[strategy] = OrderedDict(sorted(state.waiters[strategy].items()))
+        state.woken = True
 
 
 def _stand_in_line(state: State, waiter: Waiter) -> None:
-    state.waiters.setdefault(waiter.strategy, OrderedDict())[waiter.ticket] = waiter
     waiter.plan = state.plans.get(waiter.strategy)
     waiter.plan.pinned += 1
+    state.waiters.setdefault(waiter.strategy, OrderedDict())[waiter.ticket] = waiter
 
 
 def _leave_line(state: State, waiter: Waiter) -> None:

@@ -5,7 +5,8 @@ Guards: an order that is made is ended once; its lane and its counts live as lon
 
 from __future__ import annotations
 
-from typing import Generic
+from collections.abc import Callable, Sequence
+from typing import Generic, cast
 
 from fairway.model.dice import Dice
 from fairway.strategy.inflight import InFlight
@@ -37,6 +38,18 @@ class Live(Generic[R]):
     @property
     def by_share(self) -> bool:
         return any(cap.percent is not None for _, cap in self.tier.limits)
+
+    def adder(self) -> Callable[[Sequence[R]], None]:
+        """The order's `add` of many runs."""
+        order = self.order
+        if self.tier.base is Fair and not self.tier.limits:
+            return cast("FairOrder[R]", order).add_all
+
+        def add_all(runs: Sequence[R]) -> None:
+            for run in runs:
+                order.add(run)
+
+        return add_all
 
 
 class Compiler(Generic[R]):

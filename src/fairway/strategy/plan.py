@@ -1,16 +1,15 @@
 """Plans: strategies compiled into live orders, one for each tier, shared by every strategy that has the tier.
 
-Guards: every live order hears of every run of its selection that becomes eligible; at most `plans_max` plans live;
-nothing is taken from a plan before all runs are in it.
+Guards: every live order hears of every run of its selection that becomes eligible; nothing is taken from a plan
+before all runs are in it; a plan is made only if there is a place for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Generic, cast
+from typing import Final, Generic
 
 from fairway import limits
-from fairway.errors import BadStrategy
 from fairway.model.dice import Dice
 from fairway.strategy.building import Building
 from fairway.strategy.candidate import selects
@@ -18,26 +17,13 @@ from fairway.strategy.compiling import Compiler, Live
 from fairway.strategy.inflight import InFlight
 from fairway.strategy.lanes import Lanes
 from fairway.strategy.order import Grab, Limited, Order, R, TurnTables
-from fairway.strategy.orders.fair import FairOrder
+from fairway.strategy.places import Places
 from fairway.strategy.telling import held_back
-from fairway.strategy.terms import Fair
 from fairway.strategy.text import parse
 from fairway.strategy.tiers import Tier
 from fairway.strategy.trial import Trial
 
 _NO_KEYS: Final[frozenset[str]] = frozenset()
-
-
-def _adder(live: Live[R]) -> Callable[[Sequence[R]], None]:
-    order = live.order
-    if live.tier.base is Fair and not live.tier.limits:
-        return cast("FairOrder[R]", order).add_all
-
-    def add_all(runs: Sequence[R]) -> None:
-        for run in runs:
-            order.add(run)
-
-    return add_all
 
 
 class Plan(Generic[R]):
@@ -152,7 +138,7 @@ class Plans(Generic[R]):
         self.laned = False
         self._runs = runs
         self._out = out
-        self._plans_max = plans_max
+        self.places = Places(plans_max)
         self._steps = steps
         self._dice = dice
         self._compile = Compiler[R](dice, self.lanes, self.in_flight)
@@ -168,8 +154,21 @@ class Plans(Generic[R]):
         self.made = False
         """Whether a plan was made since `drop_idle` was called."""
 
+    def own(self, text: str, going: int = 0) -> None:
+        """The queue's own strategy from now on, to which `going` waiters of the present one go: they are unpinned.
+
+        A place is kept for it. TooManyStrategies, and nothing is changed, if none can be had.
+        """
+        tiers, present = self._tiers.get(text) or self._understand(text), self.places.own
+        leaving = self.places.leaves_for_own(tiers, self._plans, going)
+        if present is not None and present in self._plans:
+            self._plans[present].pinned -= going
+        self.places.own = tiers
+        if leaving is not None:
+            self._drop(leaving)
+
     def get(self, text: str) -> Plan[R]:
-        """The plan of a strategy, begun if it is not live; BadStrategy if it is no strategy."""
+        """The plan of a strategy, begun if it is not live; BadStrategy if it is none, or TooManyStrategies."""
         tiers = self._tiers.get(text)
         if tiers is None:
             tiers = self._understand(text)
@@ -180,7 +179,7 @@ class Plans(Generic[R]):
         tiers = self._tiers.get(text) or self._understand(text)
         plan = self._plans.get(tiers)
         if plan is None:
-            plan = self._plans[tiers] = self._make(tiers, guest=len(self._plans) >= self._plans_max)
+            plan = self._plans[tiers] = self._make(tiers, guest=self.places.full(tiers, self._plans))
         return plan
 
     def give_back(self, plan: Plan[R]) -> None:
@@ -188,17 +187,16 @@ class Plans(Generic[R]):
         if plan.guest and not plan.used and not plan.pinned and self._plans.get(plan.tiers) is plan:
             self._drop(plan.tiers)
 
-    def drop_idle(self, now: float, kept: str) -> bool:
-        """Drop plans that nobody used or waits for since long, but the kept one; says whether others may come to it."""
+    def drop_idle(self, now: float) -> bool:
+        """Drop plans that nobody used or waits for since long, but the queue's own; says whether there are others."""
         self.made = False
-        kept_tiers = self._tiers.get(kept) or self._understand(kept)
+        own = self.places.own
         for tiers, plan in list(self._plans.items()):
             if plan.used or plan.pinned or plan.idle_since is None:
-                plan.guest = plan.guest and not plan.used
                 plan.used, plan.idle_since = False, now
-            elif now - plan.idle_since >= limits.PLAN_IDLE_SECONDS and tiers != kept_tiers:
+            elif now - plan.idle_since >= limits.PLAN_IDLE_SECONDS and tiers != own:
                 self._drop(tiers)
-        return any(tiers != kept_tiers for tiers in self._plans)
+        return any(tiers != own for tiers in self._plans)
 
     # -- what the engine tells
 
@@ -286,9 +284,15 @@ class Plans(Generic[R]):
 
     def of(self, tiers: tuple[Tier, ...]) -> Plan[R]:
         """The plan of these tiers, begun if it is not live."""
-        plan = self._plans.pop(tiers, None)
+        plan = self._plans.get(tiers)
         if plan is None:
             plan = self._make(tiers)
+        elif plan.guest:  # who reserves by it needs a place for it
+            leaving = self.places.leaves_for(tiers, self._plans)
+            plan.guest = False
+            if leaving is not None:
+                self._drop(leaving)
+        self._plans.pop(tiers, None)
         self._plans[tiers] = plan
         return plan
 
@@ -324,9 +328,9 @@ class Plans(Generic[R]):
         return tiers
 
     def _make(self, tiers: tuple[Tier, ...], guest: bool = False) -> Plan[R]:
-        if guest and len(self._plans) >= self._plans_max + limits.PLANS_EXPLAINED_MAX:
-            raise BadStrategy("as many strategies as may be are in use or being explained; try again soon")
-        leaving = self._unused() if len(self._plans) >= self._plans_max and not guest else None
+        if guest:
+            self.places.check_guest(self._plans)
+        leaving = None if guest else self.places.leaves_for(tiers, self._plans)
         plan = self._plans[tiers] = Plan(self, tiers)
         plan.guest, self.made = guest, True
         if self._building is None or self._orders.keys() - self._new_tiers() >= set(tiers):
@@ -362,15 +366,6 @@ class Plans(Generic[R]):
     def _new_tiers(self) -> set[Tier]:
         return set() if self._building is None else {live.tier for live in self._building.lives}
 
-    def _unused(self) -> tuple[Tier, ...]:
-        for tiers, plan in self._plans.items():
-            if not plan.pinned:
-                return tiers
-        raise BadStrategy(
-            f"{self._plans_max} other strategies have waiting consumers, which is the most;"
-            " use one of them, or try again when one of them is free"
-        )
-
     def _drop(self, tiers: tuple[Tier, ...]) -> None:
         del self._plans[tiers]
         if self._later.pop(tiers, None) is not None:
@@ -392,7 +387,7 @@ class Plans(Generic[R]):
         whole = [live for tier, live in self._live.items() if tier not in new]
         self._orders = {tier: live.order for tier, live in self._live.items()}
         self._everywhere = [live.order.add for live in whole if not live.tier.selection]
-        self._everywhere_all = [_adder(live) for live in whole if not live.tier.selection]
+        self._everywhere_all = [live.adder() for live in whole if not live.tier.selection]
         self._somewhere = [live for live in whole if live.tier.selection]
         self.limited = bool(self.in_flight.counts)
         self.laned = bool(self.lanes) or self.building

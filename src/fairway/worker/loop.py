@@ -29,6 +29,7 @@ from fairway.errors import (
     StateError,
     TooLarge,
     TooManyCalls,
+    TooManyStrategies,
 )
 from fairway.face.queue import Queue
 from fairway.model.lease import Lease
@@ -180,7 +181,7 @@ class Loop:
                     idle = min(idle * 2, limits.IDLE_SECONDS_MAX)
             except Stopped:
                 continue  # it came too late for its function
-            except (OurError, NoHost, HostStuck, Busy, TooManyCalls) as error:
+            except (OurError, NoHost, HostStuck, Busy, TooManyCalls, TooManyStrategies) as error:
                 _log.warning("the queue cannot be used now: %s", error)
                 time.sleep(pause * uniform(0.5, 1.0))
                 pause = min(pause * 2, limits.IDLE_SECONDS_MAX)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from fairway import limits
 from fairway.engine.commands import Tenants
-from fairway.errors import BadArgument, BadStrategy
+from fairway.errors import BadArgument, BadStrategy, TooManyStrategies
 from fairway.model.ids import next_id
 from fairway.server import looking
 from fairway.server import views as v
@@ -156,7 +156,7 @@ async def explain(visit: Visit) -> Shown:
     text = error = ""
     try:
         text = await visit.ask.q.explain(query.strategy or None, limit=20)
-    except (BadStrategy, BadArgument) as refused:
+    except (BadStrategy, BadArgument, TooManyStrategies) as refused:
         error = str(refused)
     values = {
         "strategy": query.strategy or config.strategy,
