@@ -73,6 +73,8 @@ IN_FLIGHT_CHUNKS_MAX: Final = 2**31 - 1  # the largest max of a limit: as many a
 PRIORITIES_MAX: Final = (
     1024  # tables of turns under CustomPriority; then those that nobody waits in are dropped
 )
+TABLES_RESTING_MAX: Final = 256  # tables of turns kept for strategies that no plan is made of now
+TURNS_RESTING_MAX: Final = 100_000  # turns in them, about 20 MB; the tables that rest longest go first
 STRATEGY_CHARS_MAX: Final = 4096  # a strategy's text form
 QUEUE_NAME_BYTES_MAX: Final = 128  # a name
 QUEUES_PER_FILE_MAX: Final = 1024  # the queue number has ten bits in a submission id

@@ -237,6 +237,18 @@ def test_plans_that_nobody_uses_are_dropped_after_a_while() -> None:
     assert chunks(desk.reserve(1, LIMITED)), "and it is made again when it is wanted"
 
 
+def test_a_lane_that_is_used_seldom_goes_on_where_it_was() -> None:
+    desk = Desk()
+    for tenant in "abc":
+        desk.submit(tenant, 9, metadata={"mode": "p"})
+    served = ""
+    for _ in range(6):
+        served += desk.tenants_of(desk.reserve(1, LANE))
+        desk.pass_time(2 * limits.PLAN_IDLE_SECONDS)
+        assert parse(LANE).tiers() not in desk.state.plans._plans
+    assert served == "abcabc"
+
+
 def test_a_call_repeated_while_a_plan_is_made_gets_the_same_answer() -> None:
     desk = desk_with(9)
     client = desk.register()

@@ -102,7 +102,9 @@ def test_what_no_plan_needs_is_dropped() -> None:
     assert set(desk.plans.in_flight.counts) == {"region"} and len(desk.tables._tables) == 5
     desk.plans.get("Random")
     assert not desk.plans.limited and not desk.plans.laned and not len(desk.plans.lanes)
-    assert list(desk.tables._tables.values()) == [desk.turns] and desk.plans.live() == 2
+    assert desk.plans.live() == 2
+    left = set(desk.tables._tables) - {((), None)}
+    assert left == set(desk.plans.lanes._resting) and len(left) == 1, "turns that were taken are kept"
     assert len(desk.take(9, 'MaxSimultaneous("region", 1, OldestFirst)')) == 0  # the three are out still
 
 
@@ -160,6 +162,41 @@ def test_a_lane_that_two_plans_use_stays_until_both_are_gone() -> None:
     desk.plans.get(f'PreferDistinct("tenant", 1, {LANE})')
     desk.plans.get("Random")
     assert desk.tables.table((("mode", "p"),)) is table
+
+
+@pytest.mark.parametrize("base", ["Fair", "CustomPriority", 'MaxSimultaneous("tenant", 99, Fair)'])
+def test_turns_of_a_lane_outlive_its_plan(base: str) -> None:
+    """With more strategies in turn than there are places nobody starves: all are served as if no plan ever left."""
+
+    def served(places: int) -> dict[str, str]:
+        desk = Desk()
+        desk.plans.places.most = places
+        got: dict[str, str] = dict.fromkeys("pqr", "")
+        for mode in got:
+            for tenant in "abc":
+                desk.submit(tenant, 12, {"mode": mode}, 1)
+        for turn in range(24):
+            if turn == 12:
+                desk.set_weight("c", 2.0)
+            for mode in got:
+                ((id, _),) = desk.take(1, f'SelectOnly("mode", "{mode}", {base})')
+                got[mode] += desk.rows[id].tenant
+        return got
+
+    assert served(2) == served(3)
+    assert set(served(2)["p"][:3]) == set("abc")
+
+
+@pytest.mark.parametrize("limit", ["TABLES_RESTING_MAX", "TURNS_RESTING_MAX"])
+def test_tables_that_rest_have_bounds(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, limit, 3)
+    desk = Desk()
+    desk.plans.places.most = 1
+    for i in range(9):
+        desk.submit("a", 2, {"k": i})
+        desk.take(1, f'SelectOnly("k", {i}, Fair)')
+    assert [selection for selection, _ in desk.plans.lanes._resting] == [(("k", i),) for i in (5, 6, 7)]
+    assert len(desk.tables._tables) == 5, "those, the plain one, and the one in use"
 
 
 # -- bounds

@@ -1,11 +1,13 @@
 """Lanes: the tables of turns of a part of the queue, and who has chunks waiting in each.
 
 Guards: a tenant appears in a lane when a submit gives it chunks there and it had none; what is paused, delayed
-or limited counts as having, so it keeps its turn.
+or limited counts as having, so it keeps its turn; and all keep their turns while no order uses the lane, or a lane
+that is used seldom would begin with the same tenant each time.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Generic
 
@@ -22,10 +24,11 @@ _Use = tuple[Selection, bool]
 class _Lane:
     """One table, and the chunks that wait in it by tenant."""
 
-    __slots__ = ("turns", "waiting")
+    __slots__ = ("fresh", "turns", "waiting")
 
-    def __init__(self, turns: TurnTable) -> None:
+    def __init__(self, turns: TurnTable, fresh: bool) -> None:
         self.turns = turns
+        self.fresh = fresh  # nothing was taken through it before it was made
         self.waiting: dict[str, int] = {}
 
 
@@ -33,16 +36,18 @@ class Lanes(Generic[R]):
     """The lanes by selection and priority; None is the lane of all priorities, for Fair.
 
     The table of the whole queue is no lane: the engine knows who waits there and stores it.
-    A lane is young until all runs are counted in it: its V stands at 0, and whoever waits has a newcomer's turn.
+    A lane is young until all runs are counted in it: its V stands still, at 0 in a fresh one, and whoever waits and has
+    no turn has a newcomer's. When no order uses a lane any more its table rests: it is kept for the next one.
     """
 
-    __slots__ = ("_lanes", "_prune_at", "_tables", "_users", "young")
+    __slots__ = ("_lanes", "_prune_at", "_resting", "_tables", "_users", "young")
 
     def __init__(self, tables: TurnTables) -> None:
         self._tables = tables
         self.young: set[_Use] = set()
         self._lanes: dict[Selection, dict[int | None, _Lane]] = {}
         self._users: dict[_Use, int] = {}
+        self._resting: OrderedDict[tuple[Selection, int | None], TurnTable] = OrderedDict()
         self._prune_at = limits.PRIORITIES_MAX
 
     def __len__(self) -> int:
@@ -80,7 +85,7 @@ class Lanes(Generic[R]):
         self.young.clear()
 
     def close(self, tier: Tier) -> None:
-        """An order of this tier is gone; lanes that no order uses are dropped."""
+        """An order of this tier is gone; lanes that no order uses go, and their tables rest."""
         use = (tier.selection, tier.base is CustomPriority)
         if use not in self._users:
             return
@@ -91,7 +96,7 @@ class Lanes(Generic[R]):
         self.young.discard(use)
         group = self._lanes.get(tier.selection, {})
         for priority in [priority for priority in group if (priority is not None) == use[1]]:
-            self._drop(tier.selection, priority)
+            self._rest(tier.selection, priority)
 
     def table(self, selection: Selection, priority: int | None = None) -> TurnTable:
         """The table that an order of this selection reads and charges."""
@@ -137,14 +142,14 @@ class Lanes(Generic[R]):
                     lane.turns.appear(tenant)
             else:
                 lane.waiting.pop(tenant, None)
-                if use in self.young:
+                if use in self.young and lane.fresh:
                     lane.turns.forget(tenant)  # as if it had gone before the lane was made
 
     def reweighed(self, tenant: str) -> None:
-        """The tenant's weight changed: in a young lane it is a newcomer of the new weight."""
+        """The tenant's weight changed: in a young lane that is fresh it is a newcomer of the new weight."""
         for selection, ranked in self.young:
             for priority, lane in self._lanes.get(selection, {}).items():
-                if (priority is not None) == ranked and tenant in lane.turns.turn:
+                if lane.fresh and (priority is not None) == ranked and tenant in lane.turns.turn:
                     lane.turns.forget(tenant)
                     lane.turns.appear(tenant)
 
@@ -159,16 +164,34 @@ class Lanes(Generic[R]):
         return self._make(selection, priority) if lane is None else lane
 
     def _make(self, selection: Selection, priority: int | None) -> _Lane:
-        lane = _Lane(self._tables.table(selection, (), priority))
+        rested = self._resting.pop((selection, priority), None)
+        lane = _Lane(self._tables.table(selection, (), priority), rested is None)
         self._lanes.setdefault(selection, {})[priority] = lane
         return lane
 
     def _drop(self, selection: Selection, priority: int | None) -> None:
+        self._close(selection, priority)
+        self._tables.drop(selection, priority)
+
+    def _close(self, selection: Selection, priority: int | None) -> TurnTable:
         group = self._lanes[selection]
-        del group[priority]
+        lane = group.pop(priority)
         if not group:
             del self._lanes[selection]
-        self._tables.drop(selection, priority)
+        return lane.turns
+
+    def _rest(self, selection: Selection, priority: int | None) -> None:
+        """The lane goes, its table stays; those that rest longest make room. One never charged says nothing."""
+        turns, resting = self._close(selection, priority), self._resting
+        if not turns.v and not turns.era:
+            self._tables.drop(selection, priority)
+            return
+        resting[selection, priority] = turns
+        many = sum(len(table.turn) for table in resting.values())
+        while len(resting) > limits.TABLES_RESTING_MAX or many > limits.TURNS_RESTING_MAX:
+            key, table = resting.popitem(last=False)
+            many -= len(table.turn)
+            self._tables.drop(*key)
 
     def _prune(self) -> bool:
         """Drop priorities that nobody waits in: whoever comes back starts within two units of where it was."""
