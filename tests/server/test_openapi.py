@@ -178,6 +178,15 @@ def test_a_route_lists_the_errors_that_it_can_answer_and_no_others() -> None:
     assert 405 in listed["list_tenants"], "a bucket queue has no tenants"
 
 
+def test_the_document_says_that_a_strategy_is_a_text_or_lists() -> None:
+    schemas = openapi.document()["components"]["schemas"]
+    for name in ("Reserving", "QueueSettings"):
+        forms = schemas[name]["properties"]["strategy"]["anyOf"]
+        assert {form["type"] for form in forms} == {"string", "array", "null"}
+        (lists,) = [form for form in forms if form["type"] == "array"]
+        assert lists["examples"] and "arguments" in lists["description"] and lists["minItems"] == 1
+
+
 def test_the_document_is_served_as_it_is(server: Live) -> None:
     with server.http() as http:
         assert http.get("/openapi.json").content == openapi.body()

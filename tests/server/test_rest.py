@@ -59,6 +59,68 @@ def test_a_queue_is_made_shown_configured_and_deleted(http: httpx2.Client) -> No
     assert http.get("/v1/queues/life/stats").json()["submissions_active"] == 0
 
 
+def test_a_strategy_is_a_text_or_lists(http: httpx2.Client, q: str) -> None:
+    lists = [
+        "OrElse",
+        ["SelectOnly", "mode", "preview", "OldestFirst"],
+        ["MaxSimultaneous", "tenant", 1, "Fair"],
+    ]
+    text = 'OrElse(SelectOnly("mode", "preview", OldestFirst), MaxSimultaneous("tenant", 1, Fair))'
+    for mode in ("x", "preview"):
+        http.post(f"{q}/submissions", json={"chunks": 2, "tenant": "acme", "metadata": {"mode": mode}})
+    assert [one["metadata"]["mode"] for one in reserve(http, q, max=9, strategy=lists)] == ["preview"] * 2
+    assert not reserve(http, q, strategy=["MaxSimultaneous", "tenant", 1, "Fair"])
+    put = http.put(q, json={"strategy": lists})
+    assert (put.status_code, put.json()["settings"]["strategy"]) == (200, text)
+    assert http.put(q, json={"strategy": ["Fair"]}).json()["settings"]["strategy"] == "Fair"
+    packed = http.post(
+        f"{q}/reserve",
+        content=msgspec.msgpack.encode({"strategy": ["SelectOnly", "mode", "x", "Fair"]}),
+        headers={"Content-Type": "application/msgpack"},
+    )
+    assert [one["metadata"]["mode"] for one in packed.json()["leases"]] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "path"),
+    [
+        (["Fare"], "[0]"),
+        (["OrElse", "Fair", ["PreferDistinct", "tenant", 0, "Fair"]], "[2][2]"),
+        (["SelectOnly", "mode", {"a": 1}, "Fair"], "[2]"),
+        ([["Fair"]], "[0]"),
+    ],
+)
+def test_a_list_that_is_no_strategy_is_pointed_at(
+    http: httpx2.Client, q: str, strategy: list[object], path: str
+) -> None:
+    new = f"/v1/queues/never-{next(_names)}"
+    for refused in (
+        http.post(f"{q}/reserve", json={"strategy": strategy}),
+        http.put(q, json={"strategy": strategy}),
+        http.put(new, json={"strategy": strategy}),
+    ):
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"], error["details"]["path"]) == (400, "bad_strategy", path)
+        assert error["message"].startswith(f"strategy: at {path}: ")
+    assert http.get(new).status_code == 404, "nothing was made"
+
+
+@pytest.mark.parametrize(
+    "strategy", [[], ["OrElse", "Fair", "Fair", "Fair", "Fair"], 3, {"Fair": []}, "", "Fare"]
+)
+def test_what_is_no_strategy_makes_no_queue(http: httpx2.Client, strategy: object) -> None:
+    new = f"/v1/queues/never-{next(_names)}"
+    assert http.put(new, json={"strategy": strategy}).status_code == 400
+    assert http.get(new).status_code == 404
+
+
+def test_a_strategy_nested_without_end_is_refused(http: httpx2.Client, q: str) -> None:
+    for deep in (17, 5000, 100_000):
+        body = '{"strategy": ' + '["OrElse", "Fair", ' * deep + '"Fair"' + "]" * deep + "}"
+        refused = http.post(f"{q}/reserve", content=body, headers={"Content-Type": "application/json"})
+        assert refused.status_code == 400, refused.text
+
+
 @pytest.mark.parametrize("name", ["any", "methods", "queues", "v1", "submissions", "queue", "None"])
 def test_every_name_is_a_queue_like_any_other(http: httpx2.Client, name: str) -> None:
     path = f"/v1/queues/{name}"

@@ -9,6 +9,7 @@ from fairway.server import views as v
 from fairway.server.asking import Answer, Ask
 from fairway.server.doing import submission_id
 from fairway.server.looking import queue_view
+from fairway.server.strategies import text_of
 
 
 async def about_bucket(ask: Ask) -> bool:
@@ -33,6 +34,8 @@ async def make(ask: Ask) -> Answer:
     for setting in changes:
         if setting not in QueueConfig.__struct_fields__:
             raise BadArgument(f"{setting}: a fair queue does not have it; leave it out", argument=setting)
+    if "strategy" in changes:
+        changes["strategy"] = text_of(changes["strategy"])  # a bad one is refused before a queue is made
     made = await ask.app.queues.make(name)
     ask.queue = await ask.app.queues.get(name)
     if changes:

@@ -15,6 +15,7 @@ from fairway.model.page import payloads_of
 from fairway.server import payloads
 from fairway.server import views as v
 from fairway.server.asking import Answer, Ask
+from fairway.server.strategies import text_of
 
 
 async def reserve(ask: Ask) -> Answer:
@@ -27,7 +28,7 @@ async def reserve(ask: Ask) -> Answer:
         )
     command = Reserve(
         body.max,
-        checks.strategy(body.strategy or None),
+        text_of(body.strategy or None),
         body.lease_seconds or 0.0,
         body.wait_seconds,
         body.consumer or "",

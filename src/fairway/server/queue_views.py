@@ -34,7 +34,7 @@ class QueueSettings(v.Body, frozen=True, kw_only=True):
     retry_delay_seconds_max: v.Seconds | None = None
     consumer_silent_seconds: Annotated[float, Meta(ge=1, le=limits.RETENTION_SECONDS_MAX)] | None = None
     client_silent_seconds: Annotated[float, Meta(ge=1, le=limits.RETENTION_SECONDS_MAX)] | None = None
-    strategy: v.StrategyText | None = None
+    strategy: v.StrategyForm | None = None
     strategy_locked: bool | None = None
     bucket_rows: Annotated[int, Meta(ge=1, le=limits.BUCKET_ROWS_MAX)] | None = None
     open_buckets: Annotated[int, Meta(ge=1, le=limits.OPEN_BUCKETS_MAX)] | None = None

@@ -32,6 +32,16 @@ MetaValue = Annotated[str, Meta(max_length=limits.METADATA_VALUE_BYTES_MAX)] | I
 Metadata = dict[Annotated[str, Meta(min_length=1, max_length=limits.METADATA_KEY_BYTES_MAX)], MetaValue]
 Prefix = Annotated[str, Meta(min_length=1, max_length=limits.OBJECT_PREFIX_BYTES_MAX)]
 StrategyText = Annotated[str, Meta(max_length=limits.STRATEGY_CHARS_MAX)]
+StrategyList = Annotated[
+    list[Any],
+    Meta(
+        min_length=1,
+        max_length=4,  # a block's name and at most three arguments
+        description="a block as a list: its name and its arguments, of which a strategy is a list or a text again",
+        examples=[["SelectOnly", "mode", "preview", "Random"]],
+    ),
+]
+StrategyForm = StrategyText | StrategyList
 Priority = Annotated[int, Meta(ge=-limits.PRIORITY_MAX, le=limits.PRIORITY_MAX)]
 Receipts = Annotated[list[Receipt], Meta(max_length=limits.CALL_CHUNKS_MAX)]
 
@@ -89,7 +99,7 @@ class Reserving(Body, frozen=True, kw_only=True):
     """What is to be reserved; with `consumer`, its `epoch` (of `join`) and `seq` the reservation has a name."""
 
     max: Annotated[int, Meta(ge=1, le=limits.RESERVE_CHUNKS_MAX)] = 1
-    strategy: StrategyText | None = None
+    strategy: StrategyForm | None = None
     lease_seconds: LeaseSeconds | None = None
     wait_seconds: WaitSeconds = 0.0
     consumer: Consumer | None = None

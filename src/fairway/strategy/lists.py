@@ -1,4 +1,4 @@
-"""The JSON form of strategies, for REST: a block is its name, or a list of its name and its arguments.
+"""The form of strategies in JSON, for REST: a block is its name, or a list of its name and its arguments.
 
 Guards: `from_json(to_json(s)) == s` for every strategy; an error names the place as a path such as [3][1].
 
