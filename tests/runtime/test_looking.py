@@ -8,6 +8,8 @@ import apsw
 import pytest
 
 import fairway
+from fairway.engine.state import Start
+from fairway.runtime import looking
 from fairway.runtime.looking import look
 from fairway.store.sqlite.looking import queue_names
 
@@ -60,6 +62,18 @@ def test_a_look_shows_what_a_host_shows_and_changes_nothing(file: Path) -> None:
     with fairway.open(file) as q:
         assert shown(q) == seen
     assert seen["dead"] and seen["consumers"] == [("nightly", [1])]
+
+
+def test_a_look_at_more_than_memory_holds_asks_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fairway.open(tmp_path / "work.db") as q:
+        q.submit_many([{"chunks": 1, "metadata": {"mode": "slow"}} for _ in range(9)])
+        q.submit(chunks=1, tenant="fast", metadata={"mode": "fast"})
+    monkeypatch.setattr(looking, "Start", lambda *given: Start(*given, window_rows=2))
+    with look(tmp_path / "work.db") as q:
+        assert "1. tenant 'fast'" in q.explain('SelectOnly("mode", "fast", Fair)')
+        assert "nothing can be handed out" in q.explain('SelectOnly("mode", "none", Fair)')
 
 
 def test_a_look_is_one_moment_whatever_a_host_does_meanwhile(file: Path) -> None:

@@ -347,7 +347,6 @@ class Engine:
         state.now = max(state.now, now)
         if state.plans.build():
             state.woken = True
-            explaining.serve(state)
             self._after_reads()  # whoever is served now need not search the store
         reads = windowing.begin(state)
         self._after_reads()
@@ -372,8 +371,8 @@ class Engine:
             due.do_due(state)
         if state.woken and state.waiters:
             waiting.serve(state)
-        if state.aside.overdue:
-            waiting.give_up(state)
+        waiting.give_up(state)
+        explaining.serve(state)
 
     # -- groups
 

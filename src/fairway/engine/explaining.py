@@ -1,77 +1,107 @@
 """Explaining: what a strategy would hand out next, and why the others wait, in words.
 
-Guards: it changes nothing, and what it says is what the next reserve would do. A plan that it needs is made in slices,
-as for a reserve, and no other is dropped for it.
+Guards: it changes nothing that is stored, and what it says is what the next reserve would do: a plan that finds
+nothing in memory asks the store first. A plan that it needs is made in slices, and no other is dropped for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import nlargest, nsmallest
 from itertools import groupby, islice
 
 from fairway.engine.answering import answer
+from fairway.engine.backlog import standing_of
 from fairway.engine.commands import Explain
 from fairway.engine.draft import Draft
 from fairway.engine.run import Run
+from fairway.engine.search import in_vain
 from fairway.engine.state import Asker, State
 from fairway.errors import TooLarge
 from fairway.fair.weights import W_DEFAULT, U
+from fairway.fair.window import COUNTED
 from fairway.limits import WAITERS_MAX
 from fairway.strategy.plan import Plan
 from fairway.strategy.terms import Random
 
 _TURN = U // W_DEFAULT  # one turn of a tenant of weight 1
+_NOTHING = "  nothing can be handed out by it now."
 
 
 def ask(state: State, command: Explain, draft: Draft) -> None:
-    """Answer, at once or when the plan is ready; BadStrategy if it is none."""
+    """Answer, at once or when the plan is ready and what it needs of the store was read; BadStrategy if it is none."""
     if len(state.askers) >= WAITERS_MAX:
         raise TooLarge(f"{WAITERS_MAX} explanations wait already")
-    plan = state.plans.lend(command.strategy or state.config.strategy)
-    if plan.ready:
-        answer(state, draft, _explained(state, command, plan))
-        state.plans.give_back(plan)
-        return
+    strategy = command.strategy or state.config.strategy
+    plan = state.plans.lend(strategy)
     plan.pinned += 1
-    draft.waits = asker = Asker(command, draft, plan)
+    draft.waits = asker = Asker(command, draft, plan, strategy)
     state.askers.append(asker)
+    serve(state)
 
 
 def serve(state: State) -> None:
-    """A plan became ready: answer those who wait to have it explained."""
-    ready = [asker for asker in state.askers if asker.plan.ready]
-    if not ready:
-        return
-    state.askers = [asker for asker in state.askers if not asker.plan.ready]
-    for asker in ready:
-        answer(state, asker.draft, _explained(state, asker.command, asker.plan))
+    """Answer those who can be told what the next reserve would do."""
+    known = [asker for asker in state.askers if _known(state, asker)]
+    for asker in known:
+        state.askers.remove(asker)
+        answer(state, asker.draft, _explained(state, asker))
         asker.plan.pinned -= 1
         state.plans.give_back(asker.plan)
 
 
-def _explained(state: State, command: Explain, plan: Plan[Run]) -> str:
-    text, limit = command.strategy or state.config.strategy, command.limit
-    ready, idle, active = 0, list[Run](), 0
+def _known(state: State, asker: Asker) -> bool:
+    """Whether the plan finds something, or the store has nothing for it either."""
+    plan = asker.plan
+    if not plan.ready:
+        return False
+    return bool(plan.next_up(1, _consumers(state, plan))) or in_vain(state, asker.strategy)
+
+
+def _consumers(state: State, plan: Plan[Run]) -> int:
+    return state.reservers.count(state.now) if plan.by_share else 1
+
+
+def _explained(state: State, asker: Asker) -> str:
+    text, limit = asker.strategy, asker.command.limit
+    ready, idle, here = 0, list[Run](), 0
     for run in state.runs.values():
         if run.state == "active":
-            active += 1
+            here += 1
             if run.eligible:
                 ready += 1
             elif len(idle) < limit:
                 idle.append(run)
-    lines = [f"{text}: {ready} of {active} submissions have chunks to hand out now."]
+    lines = [_head(state, text, ready, here)]
     if state.paused:
         lines.append("The queue is paused: nothing is handed out until it is resumed.")
     if "(" in text or text == "CustomPriority":
-        lines += _composed_lines(state, plan, limit)
+        lines += _composed_lines(state, asker.plan, limit)
     else:
         lines += _next_lines(state, text, limit)
     for run in idle:
         lines.append(f"  waits: tenant {run.tenant!r}, submission {run.id}: {_why(state, run)}")
+    lines += islice(_paused_away(state), limit - len(idle))
     if "NewestFirst" in text:
         lines.append("Old submissions starve under NewestFirst when work comes faster than it goes.")
     return "\n".join(lines)
+
+
+def _head(state: State, text: str, ready: int, here: int) -> str:
+    """How many are there: of those in the store only the counts are known."""
+    if state.live <= here:
+        return f"{text}: {ready} of {here} submissions have chunks to hand out now."
+    away = sum(tenant.away for tenant in state.tenants.values())
+    return (
+        f"{text}: {ready} of the {here} submissions in memory have chunks to hand out now;"
+        f" {state.live - here} more are in the store, where {_chunks(away)} wait{'s' * (away == 1)}."
+    )
+
+
+def _paused_away(state: State) -> Iterator[str]:
+    for tenant in state.tenants.values():
+        if tenant.paused and tenant.away:
+            yield f"  waits: tenant {tenant.name!r}, {_chunks(tenant.away)} in the store: its tenant is paused"
 
 
 def _ready(state: State) -> Iterable[Run]:
@@ -80,7 +110,7 @@ def _ready(state: State) -> Iterable[Run]:
 
 def _composed_lines(state: State, plan: Plan[Run], limit: int) -> list[str]:
     """The next picks of a strategy of several blocks, and why what is ready is not among them."""
-    consumers = state.reservers.count(state.now) if plan.by_share else 1
+    consumers = _consumers(state, plan)
     lines: list[str] = []
     first = 1
     picked = plan.next_up(limit, consumers)
@@ -91,7 +121,7 @@ def _composed_lines(state: State, plan: Plan[Run], limit: int) -> list[str]:
         lines.append(f"  {which} tenant {picks[0].tenant!r}, submission {id}{step}")
         first += len(picks)
     if not lines:
-        lines.append("  nothing can be handed out by it now.")
+        lines.append(_NOTHING)
     elif any(tier.base is Random for tier in plan.tiers):
         lines.append("  (Random draws anew each time: this is one of many ways.)")
     named = {run.id for run, _ in picked}
@@ -103,6 +133,8 @@ def _composed_lines(state: State, plan: Plan[Run], limit: int) -> list[str]:
 
 def _next_lines(state: State, text: str, limit: int) -> list[str]:
     turns = state.tables.plain
+    if next(iter(_ready(state)), None) is None:
+        return [_NOTHING]
     if text == "Random":
         return ["  next: any of these chunks, each as likely as every other."]
     if text != "Fair":
@@ -138,6 +170,8 @@ def _why(state: State, run: Run) -> str:
         return "its tenant is paused"
     if run.due:
         return f"not before {run.due - state.now:.0f} s from now"
+    if standing_of(run) == COUNTED:
+        return "it lies outside the window, and comes when there is room"
     if run.backing_off:
         return f"{len(run.out)} chunks are leased, {run.backing_off} back off after a failure"
     return f"all its {len(run.out)} unfinished chunks are leased"

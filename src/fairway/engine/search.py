@@ -15,7 +15,7 @@ from fairway.engine.run import AWAY, FETCHED, Run
 from fairway.engine.state import State
 from fairway.fair.levels import Level
 from fairway.fair.window import COUNTED
-from fairway.limits import FETCH_ROWS
+from fairway.limits import FETCH_ROWS, PLANS_MAX
 from fairway.strategy.plan import Plan
 from fairway.strategy.telling import refused
 from fairway.strategy.tiers import Tier
@@ -65,12 +65,24 @@ def times_wanted(state: State) -> str:
     return ""
 
 
+def seekers(state: State) -> list[str]:
+    """The strategies of those who wait, for work or to have it explained."""
+    asked = {asker.strategy: None for asker in state.askers if asker.strategy not in state.waiters}
+    return [*state.waiters, *asked]
+
+
+def ready(state: State, strategy: str) -> bool:
+    """Whether a strategy has a plan that all runs in memory are in."""
+    plan = state.plans.peek(strategy)
+    return plan is not None and plan.ready
+
+
 def in_vain(state: State, strategy: str) -> bool:
     """Whether a plan that found nothing in memory may be told that there is no work."""
     window, aside = state.window, state.aside
     if state.paused:
         return True
-    if state.plans.building and not state.plans.get(strategy).ready:
+    if state.plans.building and not ready(state, strategy):
         return False
     if window.at_end and not aside.reading and not aside.ids and not aside.tenants:
         return not times_wanted(state)
@@ -78,17 +90,18 @@ def in_vain(state: State, strategy: str) -> bool:
 
 
 def next_page(state: State, strategy: str) -> Read | None:
-    """The next page that a plan with waiting consumers wants; None if it must wait, or has seen all."""
+    """The next page that a plan wants for those who wait; None if it must wait, or has seen all."""
     aside = state.aside
     if state.window.at_end or aside.dry.get(strategy) == aside.unseen:
         return None
     search = aside.searches.get(strategy)
     if search is None:
-        plan = state.plans.get(strategy)
-        if not plan.ready:
+        plan = state.plans.peek(strategy)
+        if plan is None or not plan.ready:
             return None  # what is in flight is not counted yet
         if _promote(state, plan):
             return None
+        _let_go(state)
         search = aside.searches[strategy] = Search(_steps(state, plan), aside.unseen, state.window.read)
     if search.out:
         return None
@@ -108,9 +121,21 @@ def next_page(state: State, strategy: str) -> Read | None:
     )
 
 
+def _let_go(state: State) -> None:
+    """Searches of which all who wanted them were served or are gone; none is missed: who comes begins anew."""
+    searches = state.aside.searches
+    if len(searches) >= PLANS_MAX:
+        wanted = set(seekers(state))
+        for text in [text for text, one in searches.items() if not one.out and text not in wanted]:
+            del searches[text]
+
+
 def _over(state: State, strategy: str, search: Search) -> None:
-    del state.aside.searches[strategy]
-    state.aside.dry[strategy] = search.unseen
+    aside = state.aside
+    del aside.searches[strategy]
+    if len(aside.dry) >= 4 * PLANS_MAX:  # most of those who asked are gone; who is there looks once more
+        aside.dry.clear()
+    aside.dry[strategy] = search.unseen
 
 
 def _steps(state: State, plan: Plan[Run]) -> list[Step]:
@@ -198,7 +223,10 @@ def page_read(state: State, read: Read, answer: Answer) -> None:
     if search is None:
         return
     search.out = False
-    plan = state.plans.get(read.strategy)
+    plan = state.plans.peek(read.strategy)
+    if plan is None or not plan.ready:  # who wanted it is gone
+        del state.aside.searches[read.strategy]
+        return
     consumers = _consumers(state, plan)
     found = False
     for stored in answer.rows:

@@ -101,14 +101,15 @@ class Watcher:
 
 
 class Asker:
-    """A call that waits for a plan, to have it explained."""
+    """A call that waits to have a strategy explained: for its plan, or for what the store is asked."""
 
-    __slots__ = ("command", "draft", "plan")
+    __slots__ = ("command", "draft", "plan", "strategy")
 
-    def __init__(self, command: Explain, draft: Draft, plan: Plan[Run]) -> None:
+    def __init__(self, command: Explain, draft: Draft, plan: Plan[Run], strategy: str) -> None:
         self.command = command
         self.draft = draft
         self.plan = plan  # pinned while it waits
+        self.strategy = strategy
 
 
 class State:

@@ -87,8 +87,9 @@ def _wanted(state: State, begin: bool) -> Iterator[Read]:
         yield Read("scan", limits.SCAN_ROWS, level=window.begin_scan() if begin else window.ack)
     if carry_wanted(state):
         yield Read("slice", limits.CARRY_ROWS, level=window.begin_slice() if begin else window.ack)
-    if state.waiters and not state.paused and not window.at_end and not search.busy(state):
-        for strategy in list(state.waiters):
+    waits = state.waiters or state.askers
+    if waits and not state.paused and not window.at_end and not search.busy(state):
+        for strategy in search.seekers(state):
             read = search.next_page(state, strategy) if begin else _searches(state, strategy)
             if read is not None:
                 yield read
@@ -99,7 +100,7 @@ def _searches(state: State, strategy: str) -> Read | None:
     found = aside.searches.get(strategy)
     if aside.dry.get(strategy) == aside.unseen or (found is not None and found.out):
         return None
-    if state.plans.building and not state.plans.get(strategy).ready:
+    if state.plans.building and not search.ready(state, strategy):
         return None
     return Read("fetch")
 

@@ -63,8 +63,10 @@ class LookPort:
         wanted = self._engine.lookups(call)
         found = None if wanted is None else wanted.read(store)
         draft = self._engine.execute(call, self._clock.now(), found)
-        while not draft.answered and self._engine.builds:
-            self._engine.begin_reads(self._clock.now())  # it waits for its plan and for nothing else
+        while not draft.answered and self._engine.wants_reads():  # it waits for its plan, or for its search
+            for part in self._engine.begin_reads(self._clock.now()):
+                self._engine.delivered(part, part.read(store), self._clock.now())
+        assert draft.answered
         if draft.error is not None:
             raise draft.error
         return draft.reply

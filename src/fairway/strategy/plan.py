@@ -174,6 +174,10 @@ class Plans(Generic[R]):
             tiers = self._understand(text)
         return self.of(tiers)
 
+    def peek(self, text: str) -> Plan[R] | None:
+        """The plan of a strategy if it is live; it is not younger for it."""
+        return self._plans.get(self._tiers.get(text) or self._understand(text))
+
     def lend(self, text: str) -> Plan[R]:
         """The plan of a strategy, to be explained: no other is dropped for it. Then `give_back` it."""
         tiers = self._tiers.get(text) or self._understand(text)
