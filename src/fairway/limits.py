@@ -93,6 +93,7 @@ GC_SECONDS: Final = 15.0  # then also fewer
 TIMES_ROWS: Final = 10_000  # due times and deadlines that are known ahead; later ones are read in time
 READ_RETRY_SECONDS: Final = 0.05  # the first pause after a read of the window failed; it doubles
 READ_RETRY_SECONDS_MAX: Final = 5.0  # the doubling stops here
+READ_FAILS_SECONDS: Final = 5.0  # a store that fails for so long is down: who may not wait hears its error
 
 # -- the journal between checkpoints
 JOURNAL_GROUPS_MAX: Final = 512  # groups replayed at a start, at most about this many

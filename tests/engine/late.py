@@ -11,6 +11,7 @@ from functools import wraps
 from fairway.engine.commands import Call, Cancel, Redrive, Show
 from fairway.engine.engine import Engine
 from fairway.engine.reads import Answer, Read
+from fairway.errors import StoreFailed
 from tests.engine import truth
 from tests.engine.caller import Caller, Choose
 from tests.engine.desk import Desk
@@ -75,7 +76,7 @@ class LateCaller(Caller):
     def fail_to_read(self) -> None:
         read = self._next_late()
         if read is not None:
-            self.desk.engine.read_failed(read, self.desk.now)
+            self.desk.engine.read_failed(read, self.desk.now, StoreFailed())
             self.desk.now += _RETRY_SECONDS
             self.desk.engine.tick(self.desk.now)
             self.end_group()

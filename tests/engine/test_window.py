@@ -12,7 +12,7 @@ from fairway.engine import lodging
 from fairway.engine.backlog import bytes_of
 from fairway.engine.engine import Engine
 from fairway.engine.reads import Answer, Read
-from fairway.errors import Fenced
+from fairway.errors import Fenced, StoreFailed
 from fairway.limits import CALL_OFFERS_MAX
 from fairway.model.submission import Described, Offer
 from tests.engine.desk import Desk, chunks, offer, small_reads
@@ -307,7 +307,7 @@ def test_a_failed_read_is_made_again_after_a_pause_and_nobody_is_forgotten() -> 
     assert not waits.answered, "nobody is told that there is no work before the store was asked"
     for tries in range(1, 4):
         (read,) = desk.engine.begin_reads(desk.now)
-        desk.engine.read_failed(read, desk.now)
+        desk.engine.read_failed(read, desk.now, StoreFailed())
         assert not desk.engine.wants_reads() and not waits.answered
         pause = desk.engine.next_due - desk.now
         assert pause == pytest.approx(0.05 * 2 ** (tries - 1))

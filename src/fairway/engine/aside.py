@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from fairway.engine.recent import Recent
 from fairway.engine.tickets import Tickets
+from fairway.engine.troubles import Troubles
 
 if TYPE_CHECKING:
     from fairway.engine.reads import Read
     from fairway.engine.run import Run
     from fairway.engine.search import Search
     from fairway.engine.state import Waiter
+    from fairway.fair.levels import Level
     from fairway.model.stored import Time
 
 
@@ -39,14 +41,15 @@ class Aside:
         # what is wanted from the store
         self.tickets: Tickets[object] = Tickets()
         self.ids: OrderedDict[int, None] = OrderedDict()  # runs that are due or over
-        self.tenants: dict[str, None] = {}  # tenants that were resumed
+        self.tenants: dict[
+            str, Level
+        ] = {}  # tenants that were resumed, and above which level they are wanted
         self.due_until: Time | None = None  # later due times are not known; None: all are
         self.over_until: Time | None = None  # later deadlines are not known
         self.reading: dict[int, Read] = {}  # reads that are out
         self.slice: Read | None = None  # a slice that was read and waits for the group to be closed
         self.slice_rows: list[tuple[tuple[int, int], bool]] = []
-        self.failures = 0  # reads that failed one after the other
-        self.retry_at = 0.0
+        self.troubles = Troubles()  # reads that fail
         # plans that find nothing
         self.unseen = 0  # rises when a run that is not in memory may have become eligible
         self.dry: dict[str, int] = {}  # by strategy: `unseen` when the store was last searched in vain

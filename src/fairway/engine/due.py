@@ -64,8 +64,7 @@ def next_due(state: State) -> float:
         first = aside.due_until[0]
     if aside.over_until is not None and now < aside.over_until[0] < first:
         first = aside.over_until[0]
-    if now < aside.retry_at < first:
-        first = aside.retry_at
+    first = aside.troubles.next(now, first)
     for heap in (state.expiries, state.dues, state.timeouts):
         if heap and heap[0][0] < first:
             first = heap[0][0]

@@ -359,11 +359,13 @@ class Engine:
         windowing.deliver(state, read, answer)
         self._after_reads()
 
-    def read_failed(self, read: Read, now: float) -> None:
-        """A read could not be made; it is wanted again later."""
+    def read_failed(self, read: Read, now: float, error: FairwayError) -> None:
+        """A read could not be made; it is wanted again later, and who may not wait for it is told why."""
         self.state.now = max(self.state.now, now)
-        windowing.fail(self.state, read)
+        windowing.fail(self.state, read, error)
         self._after_reads()
+        waiting.tell(self.state)
+        explaining.tell(self.state)
 
     def _after_reads(self) -> None:
         state = self.state
@@ -378,8 +380,7 @@ class Engine:
 
     def close_group(self, now: float) -> Closing | None:
         """Close the filling group; call it only when no group is being stored."""
-        if now > self.state.now:
-            self.state.now = now
+        self.state.now = max(self.state.now, now)
         return closing.close(self.state, self.range_id)
 
     def stored(self, closed: Closing) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from heapq import nlargest, nsmallest
 from itertools import groupby, islice
 
-from fairway.engine.answering import answer
+from fairway.engine.answering import answer, refuse
 from fairway.engine.backlog import standing_of
 from fairway.engine.commands import Explain
 from fairway.engine.draft import Draft
@@ -44,10 +44,24 @@ def serve(state: State) -> None:
     """Answer those who can be told what the next reserve would do."""
     known = [asker for asker in state.askers if _known(state, asker)]
     for asker in known:
-        state.askers.remove(asker)
         answer(state, asker.draft, _explained(state, asker))
-        asker.plan.pinned -= 1
-        state.plans.give_back(asker.plan)
+        leave(state, asker)
+
+
+def tell(state: State) -> None:
+    """A read has failed once more: those who wait for what it would find hear why, if there is no use in waiting."""
+    for asker in list(state.askers):
+        error = state.aside.troubles.told(asker.strategy, state.now)
+        if error is not None and asker.plan.ready:
+            refuse(state, asker.draft, error)
+            leave(state, asker)
+
+
+def leave(state: State, asker: Asker) -> None:
+    """No longer wait."""
+    state.askers.remove(asker)
+    asker.plan.pinned -= 1
+    state.plans.give_back(asker.plan)
 
 
 def _known(state: State, asker: Asker) -> bool:

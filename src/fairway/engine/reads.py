@@ -59,6 +59,18 @@ class Read(msgspec.Struct):
     era: int = 0
     unseen: int = 0
 
+    @property
+    def name(self) -> str:
+        """What it is for, whatever part of it is read."""
+        return f"fetch {self.strategy}" if self.kind == "fetch" else self.kind
+
+    @property
+    def rows(self) -> int:
+        """How many rows it asks for; 0: times, of which all are as easily read as some."""
+        if self.kind in ("due", "deadline"):
+            return 0
+        return len(self.ids) if self.kind == "ids" else self.limit
+
     def read(self, source: Window) -> Answer:
         """Read it. Blocks on the store."""
         if self.kind in ("due", "deadline"):

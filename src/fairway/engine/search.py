@@ -16,6 +16,7 @@ from fairway.engine.state import State
 from fairway.fair.levels import Level
 from fairway.fair.window import COUNTED
 from fairway.limits import FETCH_ROWS, PLANS_MAX
+from fairway.model.stored import Time
 from fairway.strategy.plan import Plan
 from fairway.strategy.telling import refused
 from fairway.strategy.tiers import Tier
@@ -55,14 +56,36 @@ def busy(state: State) -> bool:
     )
 
 
+def may_search(state: State) -> bool:
+    """Whether plans search the store: the window wants nothing of it, or only what is damaged."""
+    window, aside, troubles = state.window, state.aside, state.aside.troubles
+    if window.at_end:
+        return False
+    damaged = troubles.damaged if troubles else ()
+    if not damaged:
+        return not busy(state)
+    main = window.main_wanted() or window.main_from is not None
+    unpark = aside.tenants or aside.is_reading("unpark")
+    ids = aside.ids or aside.is_reading("ids")
+    times = times_wanted(state) or aside.is_reading("due", "deadline")
+    return not (
+        (main and "main" not in damaged)
+        or (unpark and "unpark" not in damaged)
+        or (ids and "ids" not in damaged)
+        or times
+    )
+
+
 def times_wanted(state: State) -> str:
     """Which times that are not known may have come."""
-    aside = state.aside
-    if aside.due_until is not None and aside.due_until[0] <= state.now and not aside.is_reading("due"):
+    if is_wanted(state, "due", state.aside.due_until):
         return "due"
-    if aside.over_until is not None and aside.over_until[0] <= state.now and not aside.is_reading("deadline"):
-        return "deadline"
-    return ""
+    return "deadline" if is_wanted(state, "deadline", state.aside.over_until) else ""
+
+
+def is_wanted(state: State, what: str, until: Time | None) -> bool:
+    """Whether times of a kind that are known only up to one are to be read."""
+    return until is not None and until[0] <= state.now and not state.aside.is_reading(what)
 
 
 def seekers(state: State) -> list[str]:
@@ -112,7 +135,7 @@ def next_page(state: State, strategy: str) -> Read | None:
     step = search.steps[0]
     return Read(
         "fetch",
-        FETCH_ROWS,
+        aside.troubles.rows(f"fetch {strategy}", FETCH_ROWS),
         level=search.level,
         tenant=step.tenant,
         metadata=step.metadata,

@@ -19,6 +19,7 @@ from fairway.engine.state import State
 from fairway.engine.views import find, submission_of
 from fairway.engine.waiting import follow
 from fairway.errors import AlreadyEnded, KeyConflict, NotFound, NothingToRedrive
+from fairway.fair.levels import START
 from fairway.fair.weights import W_DEFAULT
 from fairway.model.config import QueueConfig, changed
 from fairway.model.event import Happened, What
@@ -47,7 +48,7 @@ def pause(state: State, command: Pause) -> None:
             refresh(state, state.runs[id])
         if not command.on:
             if tenant.away:
-                state.aside.tenants[tenant.name] = None
+                state.aside.tenants[tenant.name] = START
             state.aside.unseen += 1
         state.dirty.write_now(Kind.TENANT, tenant.name)
     elif command.submission:

@@ -173,6 +173,14 @@ def give_up(state: State) -> None:
             finish(state, who)
 
 
+def tell(state: State) -> None:
+    """A read has failed once more: those whose time is over hear why, if there is no use in waiting."""
+    for who in list(state.aside.overdue.values()):
+        error = state.aside.troubles.told(who.strategy, state.now)
+        if error is not None:
+            finish(state, who, error=error)
+
+
 def abandon(state: State, draft: Draft) -> None:
     """The caller of a waiting draft is gone; those who asked the same again go on waiting."""
     who = draft.waits

@@ -18,7 +18,8 @@ from fairway.engine.lodging import adopt, lodge, make_room, too_large
 from fairway.engine.reads import Answer, Read
 from fairway.engine.run import FETCHED, TRACKED, Run
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
-from fairway.fair.levels import Level
+from fairway.errors import FairwayError
+from fairway.fair.levels import START, Level
 from fairway.fair.window import COUNTED, FINISHED, NEVER
 from fairway.model.stored import Move, StoredRun
 
@@ -37,8 +38,6 @@ def wanted(state: State) -> bool:
         or aside.over_until
     ):
         return False
-    if state.now < aside.retry_at:
-        return False
     return next(_wanted(state, begin=False), None) is not None
 
 
@@ -52,8 +51,6 @@ def _scan_memory(state: State) -> None:
 
 def begin(state: State) -> list[Read]:
     """The reads that begin now."""
-    if state.now < state.aside.retry_at:
-        return []
     reads = list(_wanted(state, begin=True))
     for read in reads:
         read.era = state.window.era
@@ -63,33 +60,38 @@ def begin(state: State) -> list[Read]:
 
 
 def _wanted(state: State, begin: bool) -> Iterator[Read]:
-    aside, window = state.aside, state.window
-    if window.main_wanted():
+    aside, window, now = state.aside, state.window, state.now
+    rests, rows = aside.troubles.rests, aside.troubles.rows
+    if window.main_wanted() and not rests("main", now):
         level, limit = window.begin_main() if begin else (window.read, 1)
-        yield Read("main", limit, level=level)
-    if aside.tenants and not aside.is_reading("unpark"):
-        name = next(iter(aside.tenants))
+        yield Read("main", rows("main", limit), level=level)
+    if aside.tenants and not aside.is_reading("unpark") and not rests("unpark", now):
+        name, level = next(iter(aside.tenants.items()))
         if begin:
             del aside.tenants[name]
-        yield Read("unpark", window.rows_max + 1, level=window.ack, upto=window.read, tenant=name)
-    if aside.ids and not aside.is_reading("ids"):
-        ids = list(islice(aside.ids, limits.UNPARK_IDS))
+        limit = rows("unpark", window.rows_max + 1)
+        yield Read("unpark", limit, level=max(level, window.ack), upto=window.read, tenant=name)
+    if aside.ids and not aside.is_reading("ids") and not rests("ids", now):
+        ids = list(islice(aside.ids, rows("ids", limits.UNPARK_IDS)))
         if begin:
             for id in ids:
                 del aside.ids[id]
         yield Read("ids", ids=ids)
-    what = search.times_wanted(state)
-    if what == "due" and aside.due_until is not None:
-        yield Read("due", limits.TIMES_ROWS, time=aside.due_until)
-    elif what == "deadline" and aside.over_until is not None:
-        yield Read("deadline", limits.TIMES_ROWS, time=aside.over_until)
-    if window.scan_wanted and not aside.is_reading("scan"):
-        yield Read("scan", limits.SCAN_ROWS, level=window.begin_scan() if begin else window.ack)
-    if carry_wanted(state):
-        yield Read("slice", limits.CARRY_ROWS, level=window.begin_slice() if begin else window.ack)
+    if search.is_wanted(state, "due", aside.due_until) and not rests("due", now):
+        yield Read("due", limits.TIMES_ROWS, time=aside.due_until or (0.0, 0))
+    if search.is_wanted(state, "deadline", aside.over_until) and not rests("deadline", now):
+        yield Read("deadline", limits.TIMES_ROWS, time=aside.over_until or (0.0, 0))
+    if window.scan_wanted and not aside.is_reading("scan") and not rests("scan", now):
+        level = window.begin_scan() if begin else window.ack
+        yield Read("scan", rows("scan", limits.SCAN_ROWS), level=level)
+    if carry_wanted(state) and not rests("slice", now):
+        level = window.begin_slice() if begin else window.ack
+        yield Read("slice", rows("slice", limits.CARRY_ROWS), level=level)
     waits = state.waiters or state.askers
-    if waits and not state.paused and not window.at_end and not search.busy(state):
+    if waits and not state.paused and search.may_search(state):
         for strategy in search.seekers(state):
+            if rests(f"fetch {strategy}", now):
+                continue
             read = search.next_page(state, strategy) if begin else _searches(state, strategy)
             if read is not None:
                 yield read
@@ -125,7 +127,7 @@ def deliver(state: State, read: Read, answer: Answer) -> None:
     aside = state.aside
     if aside.reading.pop(read.ticket, None) is None:
         return
-    aside.failures, aside.retry_at = 0, 0.0
+    aside.troubles.over(read)
     if read.kind in ("due", "deadline"):
         _times(state, read, answer)
     elif read.kind == "scan":
@@ -155,21 +157,19 @@ def _place(row: StoredRun) -> Level:
     return row.pass_, row.id
 
 
-def fail(state: State, read: Read) -> None:
+def fail(state: State, read: Read, error: FairwayError) -> None:
     """A read could not be made; it is wanted again, after a pause."""
     aside = state.aside
     if aside.reading.pop(read.ticket, None) is None:
         return
     aside.tickets.close(read.ticket)
-    aside.failures += 1
-    pause = min(limits.READ_RETRY_SECONDS * 2 ** (aside.failures - 1), limits.READ_RETRY_SECONDS_MAX)
-    aside.retry_at = state.now + pause
+    aside.troubles.failed(read, state.now, error)
     if read.kind == "main":
         held = [id for _, id in state.window.held]
         state.window.main_over(read.era)
         take_standing(state, held)
     elif read.kind == "unpark" and read.tenant is not None:
-        aside.tenants[read.tenant] = None
+        aside.tenants.setdefault(read.tenant, read.level if read.era == state.window.era else START)
     elif read.kind == "ids":
         aside.ids.update(dict.fromkeys(read.ids))
     elif read.kind == "scan" and read.era == state.window.era:
@@ -224,13 +224,14 @@ def take_standing(state: State, ids: Iterable[int]) -> None:
 
 def _unparked(state: State, read: Read, answer: Answer) -> None:
     window = state.window
-    found = [(run, row) for row in answer.rows if (run := lodge(state, answer, row)) is not None]
-    more = len(answer.rows) == read.limit
-    if more and read.era == window.era:
-        window.merge([run.level for run, row in found if run.pass_ == row.pass_], "UNPARK")
-        window.cut(_place(answer.rows[-1]))
-    for run, _ in found:
-        take_standing(state, (run.id,))
+    for row in answer.rows:
+        run = lodge(state, answer, row)
+        if run is not None:
+            take_standing(state, (run.id,))
+    if len(answer.rows) == read.limit and read.era == window.era and read.tenant is not None:
+        last = _place(answer.rows[-1])
+        if last < window.read:  # else the window was cut before the rest, which main reads will bring
+            state.aside.tenants.setdefault(read.tenant, last)
 
 
 def _by_id(state: State, answer: Answer) -> None:

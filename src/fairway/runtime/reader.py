@@ -1,12 +1,13 @@
 """The reader: a thread that reads what the window wants from the store and makes plans in slices, while calls go on.
 
 Guards: it is started when it is first wanted, so a small queue has none; the engine gets nothing that a later owner
-stored; a read that fails is told to it, and it wants it again after a pause; between two slices of a plan whoever
-waits for the lock gets it.
+stored; a read that fails is logged and told to it, and it wants it again after a pause; between two slices of a plan
+whoever waits for the lock gets it.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import Final
@@ -19,6 +20,7 @@ from fairway.runtime.host import Host
 from fairway.runtime.pending import ours
 from fairway.store.port import Store
 
+_log: Final = logging.getLogger("fairway")
 _HAND_OVER_SECONDS: Final = 0.001  # a lock that is taken again at once goes to nobody else
 
 
@@ -31,6 +33,7 @@ class Reader:
         self._poke = threading.Event()
         self._ending = False
         self._pause = Pause()
+        self._failing: dict[str, str] = {}  # what was said of reads that fail, by their name
         self._thread: threading.Thread | None = None
         host.want_reads = self._wanted
 
@@ -84,24 +87,40 @@ class Reader:
             time.sleep(_HAND_OVER_SECONDS)
         for read in reads:
             try:
-                answer: Answer | None = read.read(self._store)
+                answer: Answer | FairwayError = read.read(self._store)
                 host.confirm()
             except StateError:
                 raise
-            except FairwayError:
-                answer = None
+            except FairwayError as error:
+                answer = error
+            self._log(read, answer)
             self._tell(engine, read, answer)
         return True
 
-    def _tell(self, engine: Engine, read: Read, answer: Answer | None) -> None:
+    def _log(self, read: Read, answer: Answer | FairwayError) -> None:
+        """Say once that a kind of read fails, and why, and once that it does no longer."""
+        before = self._failing.pop(read.name, None)
+        if isinstance(answer, FairwayError):
+            self._failing[read.name] = str(answer)
+            if before != str(answer):
+                _log.warning(
+                    "Queue %s cannot read its backlog (%s) and tries again: %s",
+                    self._host.name,
+                    read.name,
+                    answer,
+                )
+        elif before is not None:
+            _log.info("Queue %s reads its backlog again (%s).", self._host.name, read.name)
+
+    def _tell(self, engine: Engine, read: Read, answer: Answer | FairwayError) -> None:
         host = self._host
         with host.lock:
             if host.usable() is not engine:
                 return  # rebuilt meanwhile: the new one asks for itself
             host.whole = False
             now = host.clock.now()
-            if answer is None:
-                engine.read_failed(read, now)
+            if isinstance(answer, FairwayError):
+                engine.read_failed(read, now, answer)
             else:
                 engine.delivered(read, answer, now)
             host.whole = True

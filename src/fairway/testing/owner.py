@@ -105,7 +105,7 @@ class Owner:
         """The answer of a read arrives, though much may have happened since."""
         read, answer = self.read.pop(which)
         if answer is None:
-            self.engine.read_failed(read, now)
+            self.engine.read_failed(read, now, StoreFailed())
         else:
             self.engine.delivered(read, answer, now)
 
