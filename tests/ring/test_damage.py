@@ -180,6 +180,41 @@ def test_a_process_in_another_pid_namespace_is_refused(path: Path) -> None:
     assert "refused: The ring is used from another pid namespace" in told
 
 
+HIDDEN = """
+import os, sys, fairway
+path, nobody = sys.argv[1] + "/ring", 65534
+os.chmod(sys.argv[1], 0o711)
+ring = fairway.Ring.create(path, 1 << 16)
+os.chown(path, nobody, nobody)
+ring.put(b"work")
+lease = ring.get(5)
+child = os.fork()
+if not child:
+    try:
+        os.setgroups([]), os.setgid(nobody), os.setuid(nobody)
+    except OSError:
+        print("no second user", flush=True)
+        os._exit(0)
+    print("hidden" if not os.path.exists("/proc/%d/stat" % os.getppid()) else "shown")
+    other = fairway.Ring.attach(path)
+    print("resolved", other.recover(), "got", other.pop(1.5), [one.process for one in other.stats().owners])
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+print("done", lease.ack())
+"""
+
+
+@pytest.mark.real
+def test_an_owner_whom_proc_hides_is_not_taken_for_dead(place: Path) -> None:
+    """hidepid=2, or ProtectProc=invisible: processes of other users are there and cannot be seen."""
+    mount = f"mount -t proc -o hidepid=2 proc /proc; '{sys.executable}' -c '{HIDDEN}' '{place}'"
+    told = unshared(["--mount", "--pid", "--fork"], mount)
+    if "no second user" in told:
+        pytest.skip("needs unshare: this machine lets nobody make namespaces")
+    assert told.split("\n")[:3] == ["hidden", "resolved 0 got None ['alive', 'alive']", "done True"]
+
+
 @pytest.mark.real
 def test_a_full_shared_memory_file_system_is_an_error_and_no_signal(place: Path) -> None:
     mount = f"mount -t tmpfs -o size=300k tmpfs '{place}'; '{sys.executable}' -c '{CREATE}' '{place}'"

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import fairway
-from fairway.errors import BadArgument, Closed, NotFound, RingCrowded, RingForked, RingFull, TooLarge
+from fairway.errors import BadArgument, Closed, NotFound, NotRing, RingCrowded, RingForked, RingFull, TooLarge
+from fairway.ring import native
 from fairway.ring.face import Delivery, Ring
 from tests.ring.victims import child, drain, wait_for
 
@@ -59,7 +60,7 @@ def test_a_message_that_is_too_large_is_refused(ring: Ring) -> None:
         ring.put(bytes(MESSAGE_MAX + 1))
     with pytest.raises(TooLarge):
         ring.put_many([b"a", bytes(MESSAGE_MAX + 1)])
-    assert drain(ring, 0) == [b"a"]
+    assert drain(ring, 0) == [], "nor is what came before it"
 
 
 def test_any_contiguous_buffer_goes_in(ring: Ring) -> None:
@@ -223,12 +224,63 @@ def test_at_most_once_acknowledges_as_it_hands_out(place: Path) -> None:
 def test_a_full_pool_names_the_owners(place: Path) -> None:
     with Ring.create(place / "ring", SIZE) as ring:
         others = [Ring.attach(ring.path) for _ in range(255)]
-        with pytest.raises(RingCrowded, match=f"256 places.*{os.getpid()}"):
+        with pytest.raises(RingCrowded, match=f"256 places.*: {os.getpid()} \\(256\\); close"):
             Ring.attach(ring.path)
         others.pop().close()
         Ring.attach(ring.path).close()
         for one in others:
             one.close()
+
+
+def test_a_handle_without_a_place_looks_and_does_nothing_else(ring: Ring) -> None:
+    ring.put(b"here")
+    with Ring.look(ring.path) as looks:
+        assert looks.stats().waiting == 1 and len(looks.stats().owners) == 1 and looks.recover() == 0
+        for use in (lambda: looks.put(b"x"), lambda: looks.pop(0), lambda: looks.get(0), lambda: looks.arm()):
+            with pytest.raises(BadArgument, match="can only look"):
+                use()
+    assert ring.pop(0) == b"here"
+
+
+def test_none_is_put_if_one_can_never_be(ring: Ring) -> None:
+    with pytest.raises(TooLarge):
+        ring.put_many([b"a", b"b", bytes(ring.message_bytes_max + 1), b"c"])
+    with pytest.raises(BadArgument):
+        ring.put_many([b"a", "text"])
+    assert ring.pop(0) is None
+
+
+def test_several_tasks_on_one_handle_are_all_woken(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause after which one looks again by itself is far off: only the bell can wake them."""
+    monkeypatch.setattr("fairway.ring.face.RING_LISTEN_SECONDS", 600.0)
+
+    async def all_of_them() -> list[bytes | None]:
+        with Ring.attach(ring.path) as other:
+            tasks = [asyncio.create_task(ring.pop_soon(600.0)) for _ in range(3)]
+            await asyncio.sleep(0.1)
+            other.put_many([b"1", b"2"])
+            await asyncio.wait_for(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), 60)
+            other.put(b"3")
+            return await asyncio.wait_for(asyncio.gather(*tasks), 60)
+
+    assert sorted(filter(None, asyncio.run(all_of_them()))) == [b"1", b"2", b"3"]
+
+
+def test_what_lies_where_the_bell_should_be_is_told(ring: Ring) -> None:
+    Path(f"{ring.path}.bell").write_text("mine")
+    with pytest.raises(NotRing, match="bell is in the way"):
+        ring.fileno()
+
+
+def test_an_extension_that_does_not_load_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "C compiler" in str(native.missing())
+    monkeypatch.setattr(native, "REASON", "no such symbol")
+    assert "does not load here (no such symbol)" in str(native.missing())
+
+
+def test_a_missing_folder_is_named(place: Path) -> None:
+    with pytest.raises(NotFound, match=f"no folder {place}/none"):
+        Ring.create(place / "none" / "ring", SIZE)
 
 
 @pytest.mark.real

@@ -38,6 +38,15 @@ def test_a_stuck_writer_is_shown_with_its_process(
         assert (found["stuck"], found["skipped"]) == (0, 1), "what the dead left is cleared up"
 
 
+def test_a_ring_whose_places_are_all_taken_is_shown(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Ring.create(place / "ring", 1 << 16) as ring:
+        others = [Ring.attach(ring.path) for _ in range(255)]
+        assert run(["ring", "stat", ring.path, "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["owners"]) == 256
+        for other in others:
+            other.close()
+
+
 def test_what_is_no_ring_is_refused_with_a_word(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "file").write_text("mine")
     assert run(["ring", "stat", str(place / "file")]) == 1

@@ -23,7 +23,7 @@ def stat(path: Path, /, *, json: bool = False) -> None:
     json
         Print one JSON object and nothing else.
     """
-    with fairway.Ring.attach(path) as ring:
+    with fairway.Ring.look(path) as ring:
         ring.recover()
         stats = ring.stats()
     if json:

@@ -5,6 +5,7 @@ from typing_extensions import Buffer
 
 WITH_CRC: int
 AT_MOST_ONCE: int
+LOOK: int
 
 class Lease:
     @property

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Self, cast
 
-from fairway.errors import BadArgument, RingFull, RingMissing
+from fairway.errors import BadArgument, NotRing, RingFull
 from fairway.limits import RING_BYTES, RING_LISTEN_SECONDS
 from fairway.ring import places
-from fairway.ring.native import AT_MOST_ONCE, BUILT, WITH_CRC, Handle
+from fairway.ring.native import AT_MOST_ONCE, BUILT, LOOK, WITH_CRC, Handle, missing
 from fairway.ring.reports import RingStats, stats_of
 
 Delivery = Literal["at_least_once", "at_most_once"]
@@ -32,6 +33,7 @@ class Ring(Handle):
 
     path: str
     _bell: int = -1
+    _ears: dict[asyncio.AbstractEventLoop, set[asyncio.Future[None]]]  # those who wait for the bell
 
     @classmethod
     def create(
@@ -48,7 +50,7 @@ class Ring(Handle):
         outlives a power cut. Raises BadArgument if something is there already.
         """
         if not BUILT:
-            raise RingMissing
+            raise missing()
         full, size = places.full_path(path), places.size_of(size)
         if delivery not in _FLAGS:
             raise BadArgument(
@@ -71,12 +73,21 @@ class Ring(Handle):
     @classmethod
     def attach(cls, path: str | os.PathLike[str]) -> Self:
         """Attach to a ring that is there; every process, and every forked child, does this for itself."""
+        return cls._open(path)
+
+    @classmethod
+    def look(cls, path: str | os.PathLike[str]) -> Self:
+        """A handle without a place, for `stats` and `recover` alone: it is there also when all places are taken."""
+        return cls._open(path, LOOK)
+
+    @classmethod
+    def _open(cls, path: str | os.PathLike[str], flags: int = 0) -> Self:
         if not BUILT:
-            raise RingMissing
+            raise missing()
         full = places.full_path(path)
         fd = places.open_old(full)
         try:
-            return cls._over(fd, full)
+            return cls._over(fd, full, 0, flags)
         finally:
             os.close(fd)
 
@@ -84,12 +95,16 @@ class Ring(Handle):
     def _over(cls, fd: int, path: str, size: int = 0, flags: int = 0) -> Self:
         made = cls.__new__(cls, fd, size, flags, f"{path}.bell")
         made.path = path
+        made._ears = {}
         return made
 
     # -- messages: put, get, get_many, pop, pop_many and get_into are the extension's own
 
     def put_many(self, messages: Iterable[Any], timeout: float | None = None) -> int:
-        """Put messages in order, with one wake-up. Raises RingFull, whose details say how many were put."""
+        """Put messages in order, with one wake-up. Raises RingFull, whose details say how many were put.
+
+        If one can never be put (it is too large, or no message), none is.
+        """
         wanted = messages if isinstance(messages, list) else list(messages)
         done = self.put_some(wanted, timeout)
         if done < len(wanted):
@@ -119,19 +134,34 @@ class Ring(Handle):
             with suppress(FileExistsError):
                 os.mkfifo(bell, 0o600)
             # Open for writing too, or it would tell the end of it whenever a writer leaves.
-            self._bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+            found = os.open(bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+            if not stat.S_ISFIFO(os.fstat(found).st_mode):
+                os.close(found)
+                raise NotRing(f"{bell} is in the way: the ring's bell should be there; remove it")
+            self._bell = found
         return self._bell
 
     async def _rung(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         heard: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(self._bell, lambda: heard.done() or heard.set_result(None))
+        ears, bell = self._ears.setdefault(loop, set()), self._bell
+        if not ears:
+            loop.add_reader(bell, self._hear, loop)
+        ears.add(heard)
         try:
             with suppress(TimeoutError):
                 await asyncio.wait_for(heard, seconds)
         finally:
-            loop.remove_reader(self._bell)
-        with suppress(BlockingIOError):
+            ears.discard(heard)
+            if not ears and self._ears.pop(loop, None) is not None:
+                loop.remove_reader(bell)
+
+    def _hear(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The bell rings once for all who wait: each looks for itself, and who finds nothing arms it again."""
+        with suppress(OSError):
             os.read(self._bell, 4096)
+        for heard in self._ears.get(loop, ()):
+            if not heard.done():
+                heard.set_result(None)
 
     # -- the ring
 

@@ -63,6 +63,8 @@ def open_new(path: str, size: int) -> tuple[int, str]:
                 raise
             temporary = f"{path}.{os.getpid()}.new"
             fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | flags, 0o600)
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no folder {folder} for the ring; make it first") from error
     except OSError as error:
         raise _told(error, folder) from error
     try:

@@ -54,6 +54,7 @@
 #define BYTES_MAX (64ull << 30)
 #define WITH_CRC 1u
 #define AT_MOST_ONCE 2u
+#define LOOK 4u /* of a handle, never of a ring: it takes no place */
 #define TICK_FIRST 20000000ull  /* a sleeper looks whether somebody died after 20 ms, */
 #define TICK_LAST 1000000000ull /* then ever later, and once a second at most */
 #define SPINS 64
@@ -227,10 +228,8 @@ static int process(pid_t pid, char *state, long *threads, uint64_t *start) {
     char path[40], body[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOENT || errno == ESRCH) return 0;
-        return kill(pid, 0) < 0 && errno == ESRCH ? 0 : -1; /* no descriptor left is no reason to call it dead */
-    }
+    if (fd < 0) /* no descriptor left, or a /proc that hides others' processes, is no reason to call it dead */
+        return kill(pid, 0) < 0 && errno == ESRCH ? 0 : -1;
     ssize_t k = read(fd, body, sizeof body - 1);
     int why = errno;
     close(fd);
@@ -515,7 +514,7 @@ static int give_back(Ring *q, uint64_t position, uint64_t word) {
 
 /* ---- errors and waiting ---- */
 
-static int usable(Ring *q) {
+static int readable(Ring *q) {
     if (!q->control || q->closed) {
         PyErr_SetString(Closed, "the ring is closed; attach again");
         return 0;
@@ -525,6 +524,11 @@ static int usable(Ring *q) {
         return 0;
     }
     return 1;
+}
+static int usable(Ring *q) {
+    if (!readable(q)) return 0;
+    if (q->slot < 0) PyErr_SetString(BadArgument, "this handle has no place in the ring, so it can only look; attach");
+    return q->slot >= 0;
 }
 #define NO_WORD "its index has lost a block"
 #define WRONG_BLOCK "a block is not what its index says"
@@ -599,13 +603,16 @@ static int failed(int rc) {
     return -1;
 }
 
+static int too_large(Ring *q, Py_ssize_t n) {
+    if ((uint64_t)n <= q->bytes / 4 - sizeof(head_t)) return 0;
+    PyErr_Format(TooLarge, "a message of %zd bytes: this ring takes %llu at most; create a larger one", n,
+                 (unsigned long long)(q->bytes / 4 - sizeof(head_t)));
+    return 1;
+}
+
 /* 0: put, 1: no room in time, -1: an error is set. Arm, look again, sleep. */
 static int put_one(Ring *q, const void *p, Py_ssize_t n, uint64_t deadline) {
-    if ((uint64_t)n > q->bytes / 4 - sizeof(head_t)) {
-        PyErr_Format(TooLarge, "a message of %zd bytes: this ring takes %llu at most; create a larger one", n,
-                     (unsigned long long)(q->bytes / 4 - sizeof(head_t)));
-        return -1;
-    }
+    if (too_large(q, n)) return -1;
     uint64_t tick = TICK_FIRST;
     for (int k = 0;; k++) {
         int rc = try_put(q, p, (size_t)n);
@@ -742,6 +749,19 @@ static int arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, const
 
 /* ---- putting ---- */
 
+static int cannot_be_put(Ring *q, PyObject *o) {
+    if (PyBytes_CheckExact(o)) return too_large(q, PyBytes_Size(o));
+    Py_buffer b;
+    if (PyObject_GetBuffer(o, &b, PyBUF_SIMPLE)) {
+        PyErr_Clear();
+        PyErr_SetString(BadArgument, "data: a message is bytes, or any object with a contiguous buffer");
+        return 1;
+    }
+    int rc = too_large(q, b.len);
+    PyBuffer_Release(&b);
+    return rc;
+}
+
 static int put_object(Ring *q, PyObject *o, uint64_t deadline) {
     if (PyBytes_CheckExact(o)) return put_one(q, PyBytes_AsString(o), PyBytes_Size(o), deadline);
     Py_buffer b;
@@ -775,7 +795,9 @@ static PyObject *ring_put_some(Ring *q, FAST) {
     if (!a[0] || !PyList_Check(a[0])) return PyErr_SetString(PyExc_TypeError, "a list of messages is needed"), NULL;
     Py_ssize_t i = 0;
     int rc = 0;
-    for (; i < PyList_Size(a[0]); i++) {
+    for (; i < PyList_Size(a[0]); i++) /* one that can never be put is told before any is */
+        if (cannot_be_put(q, PyList_GetItem(a[0], i))) return NULL;
+    for (i = 0; i < PyList_Size(a[0]); i++) {
         PyObject *o = PyList_GetItem(a[0], i);
         Py_INCREF(o); /* the list may change while this one waits for room */
         rc = put_object(q, o, deadline);
@@ -965,7 +987,7 @@ static PyObject *ring_disarm(Ring *q, PyObject *x) { /* True: somebody listens, 
 
 static PyObject *ring_recover(Ring *q, PyObject *x) {
     (void)x;
-    if (!usable(q) || !makes_sense(q)) return NULL;
+    if (!readable(q) || !makes_sense(q)) return NULL;
     int resolved = recover(q, 1);
     return resolved < 0 ? corrupt(NO_WORD), NULL : PyLong_FromLong(resolved);
 }
@@ -1018,7 +1040,7 @@ static PyObject *owners_of(Ring *q) {
 
 static PyObject *ring_report(Ring *q, PyObject *x) {
     (void)x;
-    if (!usable(q) || !makes_sense(q)) return NULL;
+    if (!readable(q) || !makes_sense(q)) return NULL;
     control_t *c = q->control;
     uint64_t waiting = 0, waiting_bytes = 0;
     PyObject *unfinished = unfinished_of(q, &waiting, &waiting_bytes), *owners = unfinished ? owners_of(q) : NULL;
@@ -1113,7 +1135,24 @@ static int same_home(Ring *q, uint64_t home) {
     return 1;
 }
 
-static int find_slot(Ring *q) {
+/* Every process once, and how many places it has if it has several. */
+static void crowded(Ring *q) {
+    char text[SLOTS * 16];
+    int at = 0;
+    text[0] = 0;
+    for (int i = 0; i < SLOTS; i++) {
+        int pid = (int)PID(LOAD(q->slots[i].owner)), many = 0, before = 0;
+        for (int k = 0; k < SLOTS; k++) {
+            if ((int)PID(LOAD(q->slots[k].owner)) != pid) continue;
+            many++, before += k < i;
+        }
+        if (!pid || before || !many) continue;
+        at += snprintf(text + at, sizeof text - (size_t)at, many > 1 ? "%s%d (%d)" : "%s%d", at ? ", " : "", pid, many);
+    }
+    PyErr_Format(RingCrowded, "all %d places of the ring are taken, by these processes: %s; close it there", SLOTS, text);
+}
+
+static int find_slot(Ring *q, int look) {
     char state;
     long threads;
     uint64_t start;
@@ -1122,6 +1161,7 @@ static int find_slot(Ring *q) {
         return -1;
     }
     q->self = identity(q->home_boot, (uint64_t)getpid(), start);
+    if (look) return 0;
     for (int turn = 0; turn < 2; turn++) {
         for (int i = 0; i < SLOTS; i++) {
             slot_t *s = &q->slots[i];
@@ -1134,15 +1174,7 @@ static int find_slot(Ring *q) {
         }
         recover(q, 1);
     }
-    PyObject *owners = owners_of(q), *text = owners ? PyUnicode_FromString("") : NULL;
-    for (Py_ssize_t i = 0; text && i < PyList_Size(owners) && i < 16; i++) {
-        PyObject *pid = PyTuple_GetItem(PyList_GetItem(owners, i), 1);
-        PyObject *longer = PyUnicode_FromFormat("%U%s%S", text, i ? ", " : "", pid);
-        Py_DECREF(text);
-        text = longer;
-    }
-    if (text) PyErr_Format(RingCrowded, "all %d places of the ring are taken, by the processes %U ...; close it there", SLOTS, text);
-    Py_XDECREF(text), Py_XDECREF(owners);
+    crowded(q);
     return -1;
 }
 
@@ -1155,6 +1187,7 @@ static PyObject *ring_new(PyTypeObject *type, PyObject *args, PyObject *names) {
     uint64_t home;
     (void)names;
     if (!PyArg_ParseTuple(args, "i|KIz", &fd, &bytes, &flags, &bell) || find_home(&home)) return NULL;
+    int look = (flags & LOOK) != 0;
     if (bytes && (bytes < BYTES_MIN || bytes > BYTES_MAX || bytes & (bytes - 1) || flags & ~3u))
         return PyErr_SetString(BadArgument, "size: a power of two from 64 KiB to 64 GiB"), NULL;
     if (bytes && write_control(fd, bytes, flags, home)) return NULL;
@@ -1168,7 +1201,7 @@ static PyObject *ring_new(PyTypeObject *type, PyObject *args, PyObject *names) {
     q->position_max = (1ull << 50) - 2 * q->n;
     q->generation = this_generation();
     if (bell && !(q->bell = strdup(bell))) return Py_DECREF((PyObject *)q), PyErr_NoMemory();
-    if (map(q, fd, c.data_at) || !same_home(q, home) || !makes_sense(q) || find_slot(q)) {
+    if (map(q, fd, c.data_at) || !same_home(q, home) || !makes_sense(q) || find_slot(q, look)) {
         Py_DECREF((PyObject *)q);
         return NULL;
     }
@@ -1278,7 +1311,8 @@ PyMODINIT_FUNC JOIN(PyInit_, RING_MODULE)(void) {
     PyObject *m = find_errors() ? NULL : PyModule_Create(&module);
     PyObject *ring = m ? PyType_FromSpec(&ring_spec) : NULL, *lease = ring ? PyType_FromSpec(&lease_spec) : NULL;
     if (!lease || PyModule_AddObjectRef(m, "Handle", ring) || PyModule_AddObjectRef(m, "Lease", lease) ||
-        PyModule_AddIntConstant(m, "WITH_CRC", WITH_CRC) || PyModule_AddIntConstant(m, "AT_MOST_ONCE", AT_MOST_ONCE)) {
+        PyModule_AddIntConstant(m, "WITH_CRC", WITH_CRC) || PyModule_AddIntConstant(m, "AT_MOST_ONCE", AT_MOST_ONCE) ||
+        PyModule_AddIntConstant(m, "LOOK", LOOK)) {
         Py_XDECREF(lease), Py_XDECREF(ring), Py_XDECREF(m);
         return NULL;
     }

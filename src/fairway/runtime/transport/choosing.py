@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from fairway.errors import BadArgument, RingMissing
-from fairway.ring.native import BUILT
+from fairway.errors import BadArgument
+from fairway.ring.native import BUILT, missing
 from fairway.runtime.transport import rings, unix
 from fairway.runtime.transport.port import Connection
 
@@ -23,7 +23,7 @@ def transport_of(told: object) -> str:
         source = "transport" if told is not None else VARIABLE
         raise BadArgument(f"{source}: socket or ring, not {name!r}", argument="transport")
     if name == "ring" and not BUILT:
-        raise RingMissing
+        raise missing()
     return name
 
 

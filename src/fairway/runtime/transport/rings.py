@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from fairway.errors import FairwayError, RingMissing
+from fairway.errors import FairwayError
 from fairway.limits import FRAME_BYTES_MAX, RING_DRAIN_BYTES_MAX, RING_FRAME_BYTES_MAX, RING_TRANSPORT_BYTES
-from fairway.ring.native import BUILT, Handle
+from fairway.ring.native import BUILT, Handle, missing
 from fairway.runtime.transport import unix
 from fairway.runtime.transport.framing import join
 from fairway.runtime.transport.pairing import let_go, make_pair, take_pair
@@ -256,7 +256,7 @@ def listen(path: str) -> unix.UnixListener:
 def connect(path: str, timeout: float) -> RingConnection:
     """Connect and offer rings. Raises PeerGone, or RingMissing where the extension is not built."""
     if not BUILT:
-        raise RingMissing
+        raise missing()
     connection = unix.connect(path, timeout, RingConnection)
     assert isinstance(connection, RingConnection)
     try:
