@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from fairway import limits
-from fairway.engine import closing, dirty, load, search, sheets
+from fairway.engine import closing, dirty, load, lodging, search, sheets
 from fairway.engine.commands import (
     Accepted,
     Call,
@@ -198,11 +198,15 @@ class Desk:
         truth.covered(self.engine, fresh)
 
     def fresh(self) -> Engine:
-        """What a start would make of the store, without taking over."""
+        """What a start that has room for everything would make of the store, without taking over."""
         held = self.shelf.queue("q")
         meta = Meta(held.queue, held.range_id, held.number, held.meta)
-        fresh = Engine.load(self.store, meta, self._start())
-        fresh.tick(self.now)
+        bound, lodging.WINDOW_BYTES_MAX = lodging.WINDOW_BYTES_MAX, 1 << 60
+        try:
+            fresh = Engine.load(self.store, meta, self._start())
+            fresh.tick(self.now)
+        finally:
+            lodging.WINDOW_BYTES_MAX = bound
         return fresh
 
     # -- calls
@@ -351,7 +355,7 @@ def small_journal(monkeypatch: Any, groups: int = 2, objects: int = 1) -> None:
 
 def small_reads(monkeypatch: Any, rows: int) -> None:
     """Reads of a few rows, and places that are given up soon."""
-    for name in ("UNPARK_IDS", "SCAN_ROWS", "CARRY_ROWS", "GC_ROWS", "TIMES_ROWS"):
+    for name in ("READ_ROWS", "UNPARK_IDS", "SCAN_ROWS", "CARRY_ROWS", "GC_ROWS", "TIMES_ROWS"):
         monkeypatch.setattr(limits, name, rows)
     monkeypatch.setattr(search, "FETCH_ROWS", rows)
     monkeypatch.setattr(load, "TIMES_ROWS", rows)

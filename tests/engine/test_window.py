@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from fairway.engine import commands as c
-from fairway.engine import lodging
+from fairway.engine import lodging, windowing
 from fairway.engine.backlog import bytes_of
 from fairway.engine.engine import Engine
 from fairway.engine.reads import Answer, Read
 from fairway.errors import Fenced, StoreFailed
-from fairway.limits import CALL_OFFERS_MAX
+from fairway.limits import CALL_OFFERS_MAX, READ_ROWS
 from fairway.model.submission import Described, Offer
 from tests.engine.desk import Desk, chunks, offer, small_reads
 
@@ -74,6 +74,73 @@ def test_large_rows_make_the_window_shorter_and_small_ones_longer_again(
     assert sorted(desk.drain()) == [(id, 0) for id in ids]
     small = [desk.message() for _ in range(40)]
     assert desk.state.window.rows_max == 100 and in_memory(desk) == len(small)
+
+
+@pytest.mark.parametrize("small", [0, 30])
+def test_what_is_read_keeps_to_the_bound_in_bytes_before_room_is_made(
+    small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a start and on the way, also where small rows come before large ones: memory never holds far more."""
+    most, held = 40_000, [0]
+    monkeypatch.setattr(lodging, "WINDOW_BYTES_MAX", most)
+    make_room = lodging.make_room
+
+    def watched(state: Any) -> None:
+        held[0] = max(held[0], state.aside.bytes)
+        make_room(state)
+
+    desk = Desk(window=2_000, audited=False)
+    ids = [desk.message() for _ in range(small)] + [desk.message(info=bytes(4000)) for _ in range(100)]
+    monkeypatch.setattr(windowing, "make_room", watched)
+    desk.restart()
+    assert 0 < held[0] <= most + 2 * 5000
+    assert sorted(desk.drain()) == [(id, 0) for id in ids]
+    assert held[0] <= most + 2 * 5000
+
+
+def test_a_read_brings_so_few_rows_that_no_call_waits_for_long() -> None:
+    """They are taken in under the lock: of a whale that is read on, resumed or due, some at a time."""
+    desk = Desk(window=30_000, audited=False)
+    sizes: list[int] = []
+
+    def delivered(read: Read, answer: Answer, now: float) -> None:
+        sizes.append(len(answer.rows))
+        Engine.delivered(desk.engine, read, answer, now)
+
+    desk.pause(tenant="w")
+    put_many(desk, "w", 9_000)
+    put_many(desk, "a", 25_000)
+    desk.restart()
+    desk.engine.delivered = delivered  # pyright: ignore[reportAttributeAccessIssue]
+    desk.resume(tenant="w")
+    desk.drain(max=1_000)
+    assert desk.stats().submissions_active == 0
+    assert READ_ROWS / 2 < max(sizes) <= READ_ROWS
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_tenant_that_is_resumed_is_read_page_by_page(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it is paused and resumed again, or the window moves, between two pages."""
+    small_reads(monkeypatch, rows)
+    desk = Desk(window=6, audited=False)
+    desk.pause(tenant="p")
+    ids = [desk.message("p") for _ in range(15)] + [desk.message("a") for _ in range(15)]
+    desk.restart()
+    got = [id for id, _ in desk.drain()]
+    desk.reads_go_on = False
+    for turn in range(8):
+        desk.resume(tenant="p")
+        for read in desk.engine.begin_reads(desk.now):
+            desk.engine.delivered(read, read.read(desk.store), desk.now)
+        desk.settle()
+        if turn % 2:
+            desk.pause(tenant="p")
+            ids.append(desk.message("a"))
+    desk.resume(tenant="p")
+    desk.reads_go_on = True
+    desk.audited = True
+    desk.settle()
+    assert sorted(got + [id for id, _ in desk.drain()]) == sorted(ids)
 
 
 def test_a_whale_that_is_not_due_does_not_hold_up_others() -> None:

@@ -15,7 +15,7 @@ from fairway.fair.window import COUNTED, FINISHED, OUT, PARKED
 from fairway.model.stored import Kind
 from fairway.model.submission import Described
 
-_RUN_BYTES = 600  # of a run without anything special
+RUN_BYTES = 600  # of a run without anything special
 
 
 def admit(state: State, ready: list[Run], others: list[Run]) -> None:
@@ -28,7 +28,7 @@ def admit(state: State, ready: list[Run], others: list[Run]) -> None:
         if any(map(_is_large, {id(run.described): run.described for run in runs}.values())):
             aside.bytes += sum(map(bytes_of, runs))
         else:
-            aside.bytes += _RUN_BYTES * len(runs)
+            aside.bytes += RUN_BYTES * len(runs)
         aside.here += len(runs)
         state.live += len(runs)
         if state.plans.laned:
@@ -88,8 +88,8 @@ def bytes_of(run: Run) -> int:
     """About what a run takes in memory."""
     described = run.described
     if len(described.page_starts) < 2 and not described.info and not described.segments:  # not `_is_large`
-        return _RUN_BYTES
-    return _RUN_BYTES + len(described.info) + 40 * len(described.page_starts) + 120 * len(described.segments)
+        return RUN_BYTES
+    return RUN_BYTES + len(described.info) + 40 * len(described.page_starts) + 120 * len(described.segments)
 
 
 def _is_large(described: Described) -> bool:

@@ -16,8 +16,9 @@ from fairway.engine.consumer import Consumer
 from fairway.engine.due import plan_silence_check
 from fairway.engine.holds import Hold
 from fairway.engine.leases import remove
-from fairway.engine.lodging import enter, run_of
+from fairway.engine.lodging import enter, room, run_of
 from fairway.engine.lookups import Lookups, Source
+from fairway.engine.reads import Answer, Read
 from fairway.engine.records import Answered, Record, Tallied, Tallies, Turned
 from fairway.engine.records import decode as decode_records
 from fairway.engine.replay import Replay
@@ -136,13 +137,15 @@ def _runs(state: State, source: Source) -> tuple[list[Level], bool]:
     """The first rows above A; gives their levels, and whether there are no more."""
     state.aside.by_range = source.deletes_by_range
     level, limit = state.window.begin_main()
-    rows = source.above(level, limit)
+    most, most_bytes = room(state)
+    read = Read("main", min(limit, most), level=level, bytes_max=most_bytes)
+    rows = source.above(level, read.limit, bytes_max=most_bytes)
     for stored in rows:
         if stored.state == "active":
             _lodge(state, source, stored)
         else:
             state.aside.over.add((stored.pass_, stored.id))
-    return [(stored.pass_, stored.id) for stored in rows], len(rows) < limit
+    return [(stored.pass_, stored.id) for stored in rows], not read.more(Answer(rows))
 
 
 def _lodge(state: State, source: Source, stored: StoredRun) -> None:

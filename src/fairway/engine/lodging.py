@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from heapq import heapify, heappush
 
-from fairway.engine.backlog import bytes_of, fit, plan_time, refresh
+from fairway.engine.backlog import RUN_BYTES, bytes_of, fit, plan_time, refresh
 from fairway.engine.progress import decode_progress, restore
 from fairway.engine.reads import Answer
 from fairway.engine.run import AWAY, Run
@@ -146,6 +146,14 @@ def leave(state: State, run: Run) -> None:
 def too_large(state: State) -> bool:
     """Whether the runs in memory take more than they may."""
     return state.aside.bytes > WINDOW_BYTES_MAX
+
+
+def room(state: State) -> tuple[int, int]:
+    """How many rows, and how many bytes of their bodies, a read may bring; one row at least."""
+    share = (
+        max(0, WINDOW_BYTES_MAX - state.aside.bytes) // 2
+    )  # as much for the bodies as for what is beside them
+    return max(1, share // RUN_BYTES), max(1, share)
 
 
 def make_room(state: State) -> None:

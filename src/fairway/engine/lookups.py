@@ -27,10 +27,20 @@ class Source(Protocol):
     def deletes_by_range(self) -> bool: ...
     def active(self) -> Iterator[StoredRun]: ...
     def above(
-        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+        self,
+        level: Level,
+        limit: int,
+        upto: Level | None = None,
+        tenant: str | None = None,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]: ...
     def listed(
-        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+        self,
+        tenant: str | None,
+        metadata: dict[str, str | int],
+        after: int,
+        limit: int,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]: ...
     def times(self, what: str, after: Time, limit: int) -> list[Time]: ...
     def objects(self, kind: Kind, key: int | None = None) -> Iterator[tuple[str | int, int, bytes]]: ...

@@ -12,7 +12,7 @@ import msgspec
 
 from fairway.engine.thaw import decode_described
 from fairway.fair.levels import START, Level
-from fairway.limits import PAGE_CHUNKS
+from fairway.limits import PAGE_CHUNKS, READ_BYTES
 from fairway.model.stored import Kind, StoredRun, Time
 from fairway.model.submission import Described
 
@@ -23,10 +23,20 @@ class Window(Protocol):
     """The part of a store that the window reads."""
 
     def above(
-        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+        self,
+        level: Level,
+        limit: int,
+        upto: Level | None = None,
+        tenant: str | None = None,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]: ...
     def listed(
-        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+        self,
+        tenant: str | None,
+        metadata: dict[str, str | int],
+        after: int,
+        limit: int,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]: ...
     def times(self, what: str, after: Time, limit: int) -> list[Time]: ...
     def run(self, id: int) -> StoredRun | None: ...
@@ -58,6 +68,7 @@ class Read(msgspec.Struct):
     strategy: str = ""
     era: int = 0
     unseen: int = 0
+    bytes_max: int = READ_BYTES  # of bodies; the row that reaches it is the last
 
     @property
     def name(self) -> str:
@@ -71,6 +82,11 @@ class Read(msgspec.Struct):
             return 0
         return len(self.ids) if self.kind == "ids" else self.limit
 
+    def more(self, answer: Answer) -> bool:
+        """Whether there may be rows behind those that were found."""
+        rows = answer.rows
+        return len(rows) >= self.limit or sum(len(row.body) for row in rows) >= self.bytes_max
+
     def read(self, source: Window) -> Answer:
         """Read it. Blocks on the store."""
         if self.kind in ("due", "deadline"):
@@ -78,9 +94,9 @@ class Read(msgspec.Struct):
         if self.kind == "ids":
             rows = [run for id in self.ids if (run := source.run(id)) is not None]
         elif self.metadata:
-            rows = source.listed(self.tenant, self.metadata, self.after, self.limit)
+            rows = source.listed(self.tenant, self.metadata, self.after, self.limit, self.bytes_max)
         else:
-            rows = source.above(self.level, self.limit, self.upto, self.tenant)
+            rows = source.above(self.level, self.limit, self.upto, self.tenant, self.bytes_max)
         answer = Answer(rows)
         if self.kind not in ("scan", "slice"):
             fill(source, answer)

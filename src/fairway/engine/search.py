@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from fairway.engine.backlog import refresh, standing_of
-from fairway.engine.lodging import lodge
+from fairway.engine.lodging import lodge, too_large
 from fairway.engine.reads import Answer, Read
 from fairway.engine.run import AWAY, FETCHED, Run
 from fairway.engine.state import State
@@ -41,13 +41,19 @@ class Search(msgspec.Struct):
     out: bool = False  # a page is being read
 
 
+def main_wanted(state: State) -> bool:
+    """Whether the next rows are to be read; while those in memory take too much only if none can be handed out."""
+    window = state.window
+    return window.main_wanted() and not (window.counted and too_large(state))
+
+
 def busy(state: State) -> bool:
     """Whether the window itself still wants something from the store."""
     window, aside = state.window, state.aside
     if window.at_end and not aside.reading:
         return bool(aside.ids or aside.tenants) or times_wanted(state) != ""
     return bool(
-        window.main_wanted()
+        main_wanted(state)
         or window.main_from is not None
         or aside.ids
         or aside.tenants
@@ -64,7 +70,7 @@ def may_search(state: State) -> bool:
     damaged = troubles.damaged if troubles else ()
     if not damaged:
         return not busy(state)
-    main = window.main_wanted() or window.main_from is not None
+    main = main_wanted(state) or window.main_from is not None
     unpark = aside.tenants or aside.is_reading("unpark")
     ids = aside.ids or aside.is_reading("ids")
     times = times_wanted(state) or aside.is_reading("due", "deadline")
@@ -253,6 +259,8 @@ def page_read(state: State, read: Read, answer: Answer) -> None:
     consumers = _consumers(state, plan)
     found = False
     for stored in answer.rows:
+        if found and too_large(state):
+            break  # what was found is handed out first
         run = lodge(state, answer, stored)
         if run is None or run.standing:
             continue
@@ -264,7 +272,7 @@ def page_read(state: State, read: Read, answer: Answer) -> None:
     if found:
         del state.aside.searches[read.strategy]
         return
-    if len(answer.rows) == read.limit:
+    if read.more(answer):
         last = answer.rows[-1]
         search.after, search.level = last.id, (last.pass_, last.id)
     else:

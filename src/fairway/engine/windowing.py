@@ -14,7 +14,7 @@ from fairway import limits
 from fairway.engine import search
 from fairway.engine.backlog import drop_gone, fit, refresh, standing_of
 from fairway.engine.ending import end_late
-from fairway.engine.lodging import adopt, lodge, make_room, too_large
+from fairway.engine.lodging import adopt, lodge, make_room, room, too_large
 from fairway.engine.reads import Answer, Read
 from fairway.engine.run import FETCHED, TRACKED, Run
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
@@ -62,15 +62,22 @@ def begin(state: State) -> list[Read]:
 def _wanted(state: State, begin: bool) -> Iterator[Read]:
     aside, window, now = state.aside, state.window, state.now
     rests, rows = aside.troubles.rests, aside.troubles.rows
-    if window.main_wanted() and not rests("main", now):
+    most, most_bytes = room(state)
+    most, most_bytes = min(limits.READ_ROWS, most), min(limits.READ_BYTES, most_bytes)
+    if search.main_wanted(state) and not rests("main", now):
         level, limit = window.begin_main() if begin else (window.read, 1)
-        yield Read("main", rows("main", limit), level=level)
+        yield Read("main", rows("main", min(limit, most)), level=level, bytes_max=most_bytes)
     if aside.tenants and not aside.is_reading("unpark") and not rests("unpark", now):
         name, level = next(iter(aside.tenants.items()))
         if begin:
             del aside.tenants[name]
-        limit = rows("unpark", window.rows_max + 1)
-        yield Read("unpark", limit, level=max(level, window.ack), upto=window.read, tenant=name)
+        yield Read(
+            *("unpark", rows("unpark", most)),
+            level=max(level, window.ack),
+            upto=window.read,
+            tenant=name,
+            bytes_max=most_bytes,
+        )
     if aside.ids and not aside.is_reading("ids") and not rests("ids", now):
         ids = list(islice(aside.ids, rows("ids", limits.UNPARK_IDS)))
         if begin:
@@ -133,7 +140,7 @@ def deliver(state: State, read: Read, answer: Answer) -> None:
     elif read.kind == "scan":
         if read.era == state.window.era:
             rows = _judged(state, answer)
-            state.window.scanned(rows, len(answer.rows) == read.limit)
+            state.window.scanned(rows, read.more(answer))
     elif read.kind == "slice":
         if read.era == state.window.era:
             aside.slice, aside.slice_rows = (
@@ -200,9 +207,7 @@ def _main(state: State, read: Read, answer: Answer) -> None:
                 runs.append(run)
             else:
                 state.aside.over.add(_place(row))
-    window.main_read(
-        read.level, read.era, [_place(row) for row in answer.rows], len(answer.rows) < read.limit
-    )
+    window.main_read(read.level, read.era, [_place(row) for row in answer.rows], not read.more(answer))
     state.aside.over.clear()
     take_standing(state, [run.id for run in runs])
     take_standing(state, held)
@@ -228,7 +233,7 @@ def _unparked(state: State, read: Read, answer: Answer) -> None:
         run = lodge(state, answer, row)
         if run is not None:
             take_standing(state, (run.id,))
-    if len(answer.rows) == read.limit and read.era == window.era and read.tenant is not None:
+    if read.more(answer) and read.era == window.era and read.tenant is not None:
         last = _place(answer.rows[-1])
         if last < window.read:  # else the window was cut before the rest, which main reads will bring
             state.aside.tenants.setdefault(read.tenant, last)

@@ -6,7 +6,7 @@ None of these values can be part of a cycle, so the collector need not look at t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
 import msgspec
@@ -141,3 +141,14 @@ class StoredRun(msgspec.Struct, frozen=True, gc=False):
     state: str = "active"
     end: bytes = b""
     progress: bytes = b""  # its PROGRESS object while it is active, b"" if it has none
+
+
+def until_bytes(runs: Iterable[StoredRun], bytes_max: int | None) -> Iterator[StoredRun]:
+    """The first of them, up to the one with which their bodies have so many bytes; None: all."""
+    left = bytes_max
+    for run in runs:
+        yield run
+        if left is not None:
+            left -= len(run.body)
+            if left <= 0:
+                return

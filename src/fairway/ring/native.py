@@ -40,5 +40,5 @@ def missing() -> RingMissing:
     if not REASON:
         return RingMissing()
     return RingMissing(
-        f"The ring's extension does not load here ({REASON}); install Fairway again on this machine, or do without the ring."
+        f"The ring's extension does not load here ({REASON}); install Fairway again on this machine."
     )

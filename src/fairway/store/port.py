@@ -75,19 +75,30 @@ class Store(Protocol):
 
     # -- read at any time, for the window: active runs come with their progress
     def above(
-        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+        self,
+        level: Level,
+        limit: int,
+        upto: Level | None = None,
+        tenant: str | None = None,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
         """The first `limit` runs in places above a level (and at most at `upto`), in level order.
 
         Active ones; in a store that deletes by range also the places of ended runs, and places that were left.
-        With a tenant: active ones of that tenant only.
+        With a tenant: active ones of that tenant only. With `bytes_max` the run with which their bodies have so
+        many bytes is the last one, so there is one at least if there is any.
         """
         ...
 
     def listed(
-        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+        self,
+        tenant: str | None,
+        metadata: dict[str, str | int],
+        after: int,
+        limit: int,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
-        """Active runs with id > after that match, in id order."""
+        """Active runs with id > after that match, in id order; `bytes_max` as in `above`."""
         ...
 
     def times(self, what: str, after: Time, limit: int) -> list[Time]:

@@ -49,7 +49,8 @@ _DECIDED: Final = (
     "owner",
     "buried_queues",
 )  # read at serial consistency
-_FEW: Final = {"endings_before": 16}  # rows that are fetched at once of what is rarely read to its end
+# Rows that are fetched at once: of what is rarely read to its end, and of what may be large (four shards at a time).
+_FEW: Final = {"endings_before": 16, "levels_above": 500}
 _RECONNECT_SECONDS: Final = 1.0
 
 Wanted = tuple[str, Sequence[Any]]

@@ -15,7 +15,7 @@ import msgspec
 
 from fairway.errors import Closed
 from fairway.limits import CASSANDRA_LEVEL_SHARDS, CASSANDRA_RUN_SHARDS
-from fairway.model.stored import KeyRow, Kind, ResultPage, StoredRun, Time
+from fairway.model.stored import KeyRow, Kind, ResultPage, StoredRun, Time, until_bytes
 from fairway.store.cassandra.connection import Connection, Row
 from fairway.store.cassandra.endings import unpacked
 from fairway.store.cassandra.fencing import Fencing
@@ -101,19 +101,28 @@ class Reading:
 
     # -- for the window
     def above(
-        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+        self,
+        level: Level,
+        limit: int,
+        upto: Level | None = None,
+        tenant: str | None = None,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
         rows = self._levels(level, upto, limit if tenant is None else _ALL)
         mine = (row for row in rows if tenant in (None, row[2]))
-        found = [StoredRun(id, pass_, its, body) for pass_, id, its, body in islice(mine, limit)]
-        return self._with_progress(found)
+        found = (StoredRun(id, pass_, its, body) for pass_, id, its, body in islice(mine, limit))
+        return self._with_progress(list(until_bytes(found, bytes_max)))
 
     def listed(
-        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+        self,
+        tenant: str | None,
+        metadata: dict[str, str | int],
+        after: int,
+        limit: int,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
-        return self._with_progress(
-            self._listing(lambda state: state == "active", tenant, metadata, after, limit)
-        )
+        found = self._listing(lambda state: state == "active", tenant, metadata, after, limit)
+        return self._with_progress(list(until_bytes(found, bytes_max)))
 
     def times(self, what: str, after: Time, limit: int) -> list[Time]:
         kind = DUE if what == "due" else DEADLINE

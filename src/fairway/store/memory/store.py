@@ -8,11 +8,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest
-from itertools import islice
+from itertools import islice, takewhile
 
 from fairway.errors import BadArgument, Closed, GroupUnknown, StoreFailed
 from fairway.limits import QUEUE_NAME_BYTES_MAX
-from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun, Time
+from fairway.model.stored import Group, KeyRow, Kind, Meta, ResultPage, StoredRun, Time, until_bytes
 from fairway.store.memory.shelf import Fault, Shelf
 from fairway.store.memory.state import Level, State
 
@@ -93,21 +93,28 @@ class MemoryStore:
         return self._state().by_range
 
     def above(
-        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+        self,
+        level: Level,
+        limit: int,
+        upto: Level | None = None,
+        tenant: str | None = None,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
-        found: list[StoredRun] = []
         with self._shelf.lock:
             state = self._state()
             order = state.sorted()
-            for place in islice(order, bisect_right(order, level), None):
-                if len(found) == limit or (upto is not None and place > upto):
-                    break
-                if place in state.places and (run := _at(state, place, tenant)) is not None:
-                    found.append(run)
-        return found
+            above = islice(order, bisect_right(order, level), None)
+            inside = above if upto is None else takewhile(lambda place: place <= upto, above)
+            found = (_at(state, place, tenant) for place in inside if place in state.places)
+            return list(until_bytes(islice((run for run in found if run is not None), limit), bytes_max))
 
     def listed(
-        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+        self,
+        tenant: str | None,
+        metadata: dict[str, str | int],
+        after: int,
+        limit: int,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
         with self._shelf.lock:
             state = self._state()
@@ -119,7 +126,7 @@ class MemoryStore:
                 and tenant in (None, row.tenant)
                 and all(_same(row.metadata.get(key), value) for key, value in metadata.items())
             )
-            return [_stored(state, id, progress=True) for id in ids[:limit]]
+            return list(until_bytes((_stored(state, id, progress=True) for id in ids[:limit]), bytes_max))
 
     def times(self, what: str, after: Time, limit: int) -> list[Time]:
         with self._shelf.lock:

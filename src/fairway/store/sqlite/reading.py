@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from fairway.model.ids import queue_of
-from fairway.model.stored import KeyRow, Kind, Meta, ResultPage, StoredRun, Time
+from fairway.model.stored import KeyRow, Kind, Meta, ResultPage, StoredRun, Time, until_bytes
 from fairway.store.port import Level
 from fairway.store.sqlite import seals
 from fairway.store.sqlite.connections import Readers, rows
@@ -63,19 +63,32 @@ class Reading:
         return msgspec.structs.replace(run, progress=_progress(id, progress)) if progress else run
 
     def above(
-        self, level: Level, limit: int, upto: Level | None = None, tenant: str | None = None
+        self,
+        level: Level,
+        limit: int,
+        upto: Level | None = None,
+        tenant: str | None = None,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
         last = upto or _LAST
-        return [_active(row) for row in self._all("above", (self._queue, *level, *last, tenant, limit))]
+        found = self._each("above", (self._queue, *level, *last, tenant, limit))
+        return list(until_bytes(map(_active, found), bytes_max))
 
     def listed(
-        self, tenant: str | None, metadata: dict[str, str | int], after: int, limit: int
+        self,
+        tenant: str | None,
+        metadata: dict[str, str | int],
+        after: int,
+        limit: int,
+        bytes_max: int | None = None,
     ) -> list[StoredRun]:
         if not metadata:
-            return [_active(row) for row in self._all("listed", (self._queue, after, tenant, limit))]
+            found = self._each("listed", (self._queue, after, tenant, limit))
+            return list(until_bytes(map(_active, found), bytes_max))
         (key, value), *others = metadata.items()
         found = self._each("listed_with", (self._queue, after, tenant, key, value))
-        return [_active(row) for row in islice((row for row in found if _has(row[5], others)), limit)]
+        some = islice((row for row in found if _has(row[5], others)), limit)
+        return list(until_bytes(map(_active, some), bytes_max))
 
     def times(self, what: str, after: Time, limit: int) -> list[Time]:
         name = "times_due" if what == "due" else "times_deadline"

@@ -44,6 +44,23 @@ class WindowRules:
         owner.write(moves=[Move(owner.id(5), 5, 9), Move(owner.id(3), 3, 8)])
         assert self._above(owner, (0, 0), tenant="b") == [1, 7, 3, 5], "also where they moved to"
 
+    def test_a_read_ends_with_the_run_that_makes_its_bodies_long_enough(self, owner: Owner) -> None:
+        """So a reader can tell that there may be more; and one at least comes, however long it is."""
+        rows = [Row(owner.id(n), n, "ab"[n % 2], 0.0, {"k": 1}, bytes(100 * n), ()) for n in range(1, 7)]
+        owner.write(rows=rows)
+
+        def listed(bytes_max: int, limit: int = _MANY) -> list[int]:
+            found = owner.store.listed(None, {"k": 1}, 0, limit, bytes_max=bytes_max)
+            assert found == owner.store.listed(None, {}, 0, limit, bytes_max=bytes_max)
+            return [run.id >> 22 for run in found]
+
+        for bytes_max, wanted in ((1, [1]), (300, [1, 2]), (301, [1, 2, 3]), (2100, [1, 2, 3, 4, 5, 6])):
+            assert self._above(owner, (0, 0), bytes_max=bytes_max) == listed(bytes_max) == wanted
+        assert self._above(owner, (0, 0), 1, bytes_max=301) == listed(301, 1) == [1]
+        assert self._above(owner, (4, owner.id(4)), bytes_max=1) == [5]
+        assert self._above(owner, (0, 0), tenant="b", bytes_max=400) == [1, 3], "of those that are asked for"
+        assert self._above(owner, (6, owner.id(6)), bytes_max=1) == []
+
     def test_active_runs_come_with_their_progress(self, owner: Owner) -> None:
         owner.write(rows=[owner.row(1, 5), owner.row(2, 6, metadata={"k": "v"})])
         owner.write(puts=[Put(Kind.PROGRESS, owner.id(2), 0, b"half"), Put(Kind.PAGE, owner.id(1), 0, b"no")])
