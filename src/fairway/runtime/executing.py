@@ -25,6 +25,7 @@ from fairway.engine.commands import (
 )
 from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
+from fairway.engine.filling import Filling
 from fairway.engine.lookups import Found, Lookups
 from fairway.errors import ClientUnknown, Closed, FairwayError, Fenced, GroupUnknown, OurError
 from fairway.face.reads import Read
@@ -261,12 +262,15 @@ class Executing:
             self.storing = True
             self.last_id = self.engine.state.last_id
             return closing
+        if closing is None and not self.riding:
+            return None
+        if monotonic() - self.confirmed > OWNER_CONFIRMED_SECONDS:
+            self.storing = True  # another may have taken over: whoever stores asks the store first
+            # Reads of the store too: its tables may be behind what another has acknowledged.
+            return closing or Closing(None, Filling(), self.engine.state.number - 1)
         if closing is not None:
-            if monotonic() - self.confirmed > OWNER_CONFIRMED_SECONDS:
-                self.storing = True  # another may have taken over: whoever stores asks the store first
-                return closing
             self.engine.stored(closing)
-        self.let_riders_go()  # reads of the store: right whoever owns it
+        self.let_riders_go()
         return None
 
     def stored(self, closing: Closing) -> None:

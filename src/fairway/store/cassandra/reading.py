@@ -198,10 +198,13 @@ class Reading:
         return [(tenant, key) for _, _, tenant, key in self._timed(EXPIRES, at, limit)]
 
     def events(self, after: int, limit: int) -> list[tuple[int, float, bytes]]:
-        fence = self._source()._fencing.read()
+        # Later groups may be there already while those before them are on their way.
+        whole = self._source()._tables.finish()
+        fence = self._fencing.read()
+        upto = fence.last if whole is None else whole
         found: list[Row] = []
-        for where in range(block(max(after + 1, fence.events_floor)), block(fence.last) + 1):
-            values = (self._queue, where, max(after, fence.events_floor - 1), limit - len(found))
+        for where in range(block(max(after + 1, fence.events_floor)), block(upto) + 1):
+            values = (self._queue, where, max(after, fence.events_floor - 1), upto, limit - len(found))
             found += self._connection.read("events", values)
             if len(found) >= limit:
                 break

@@ -53,13 +53,12 @@ class CassandraStore(Reading):
         with self._lock:
             self._ready()
             self._fence = None
-            self._tables.forget()
             self._places.clear()
             self._paged.clear()
             fence = self._fencing.take_over()
-            for number, writes, paged in self._fencing.logged(fence.written):
-                self._tables.begin(number, writes)
-                self._paged += paged
+            logged = self._fencing.logged(fence.written)
+            self._paged += [where for _, _, paged in logged for where in paged]
+            self._tables.begin_anew(fence.last, [(number, writes) for number, writes, _ in logged])
             self._tables.finish()
             with suppress(StoreFailed):  # if it matters, what is read next fails too
                 self._tables.clear_front(fence.last)

@@ -60,11 +60,11 @@ _RELOADED: Final[tuple[Partition, ...]] = (
 class Writing:
     """One group on its way into the tables."""
 
-    def __init__(self, number: int, pages: bool) -> None:
+    def __init__(self, number: int, writes: Sequence[Write]) -> None:
         self.number = number
-        self.pages = pages  # whether payload pages come or go with it
+        self.pages = any(name in PAGED for name, _ in writes)  # whether payload pages come or go with it
         self.sent: list[tuple[Statement, ResponseFuture]] = []
-        self.failed: Exception | None = None
+        self.failed: BaseException | None = StoreFailed("it was not sent")  # None: all of it was
 
 
 class Tables:
@@ -74,32 +74,53 @@ class Tables:
         self._connection, self._queue = connection, queue
         self._lock = threading.Lock()
         self._under_way: list[Writing] = []
+        self._begun: int | None = None  # the last group that was begun; None: this is not the owner
         self._dropped: dict[Partition, list[Key]] = defaultdict(list)
 
     # -- writing
 
     def begin(self, number: int, writes: Sequence[Write]) -> None:
         """Start to write a group that is stored; several may be under way."""
-        writing = Writing(number, any(name in PAGED for name, _ in writes))
         with self._lock:
-            self._under_way.append(writing)
-            try:
-                for statement in self._statements(number, writes):
-                    if len(writing.sent) >= CASSANDRA_IN_FLIGHT_MAX:
-                        writing.sent[-CASSANDRA_IN_FLIGHT_MAX][1]._event.wait()
-                    writing.sent.append((statement, self._connection.send(statement)))
-            except BaseException as error:
-                writing.failed = error if isinstance(error, Exception) else StoreFailed()
-                raise
+            self._begun = number
+            self._under_way.append(Writing(number, writes))
+            self._send(self._under_way[-1], writes)
+
+    def begin_anew(self, last: int, groups: Sequence[tuple[int, Sequence[Write]]]) -> None:
+        """A new owner writes what is left in the log, up to its last group; what it had under way is part of that.
+
+        Not before the log is read: until then, and if that fails, reads wait for what was under way.
+        """
+        with self._lock:
+            self._dropped.clear()
+            self._begun = last
+            self._under_way = [Writing(number, writes) for number, writes in groups]
+            for writing, (_, writes) in zip(self._under_way, groups, strict=True):
+                self._send(writing, writes)
+
+    def _send(self, writing: Writing, writes: Sequence[Write]) -> None:
+        try:
+            for statement in self._statements(writing.number, writes):
+                if len(writing.sent) >= CASSANDRA_IN_FLIGHT_MAX:
+                    writing.sent[-CASSANDRA_IN_FLIGHT_MAX][1]._event.wait()
+                writing.sent.append((statement, self._connection.send(statement)))
+            writing.failed = None
+        except BaseException as error:
+            writing.failed = error
+            raise
 
     def waiting(self) -> int:
         """How many groups are not known to be in the tables."""
         return len(self._under_way)
 
-    def finish(self, left: int = 0) -> None:
-        """Wait until no more than so many groups are under way. What failed is repeated, then raised."""
+    def finish(self, left: int = 0) -> int | None:
+        """Wait until no more than so many groups are under way. What failed is repeated, then raised.
+
+        If none is left, every group up to the number that it gives is in the tables; None if this is not the owner.
+        """
         with self._lock:
             self._finish(left)
+            return self._begun
 
     def finish_pages(self) -> None:
         """Wait until no group is under way with which payload pages come or go; later ones may be."""
@@ -122,12 +143,6 @@ class Tables:
                     break
                 self._under_way.pop(0)
             return self._under_way[0].number - 1 if self._under_way else last
-
-    def forget(self) -> None:
-        """What is under way belongs to a former life: whoever takes over writes it again."""
-        with self._lock:
-            self._under_way.clear()
-            self._dropped.clear()
 
     def _end(self, writing: Writing) -> None:
         if writing.failed is not None:
