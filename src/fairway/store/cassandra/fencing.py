@@ -137,10 +137,12 @@ class Fencing:
 
     # -- pages that nobody names
 
-    def sweep(self, fence: Fence) -> None:
-        """Former owners wrote pages for at most one group that is not stored: the next one."""
-        for range_id in range(fence.swept + 1, fence.range_id):
-            self.drop_bundle(range_id, fence.last + 1)
+    def sweep(self, fence: Fence, owners: range) -> None:
+        """Former owners wrote pages for at most one group that is not stored: the next one, or the last if burnt."""
+        numbers = [fence.last + 1, *([fence.last] if fence.last == fence.burnt else [])]
+        for range_id in owners:
+            for number in numbers:
+                self.drop_bundle(range_id, number)
 
     def drop_bundle(self, range_id: int, number: int) -> None:
         """Remove all pages of a group that is not stored and never will be."""

@@ -14,6 +14,7 @@ from typing import Final
 from fairway.errors import GroupUnknown, StoreFailed
 from fairway.store.cassandra.connection import Connection
 from fairway.store.cassandra.fencing import DELETED, Fencing
+from fairway.store.cassandra.planning import Fence
 
 _TRIES: Final = 50
 _REST_SECONDS: Final = 0.1
@@ -46,11 +47,10 @@ def _closed(connection: Connection, queue: uuid.UUID) -> bool:
     found = connection.read("fence", (queue,))
     if not found or found[0][0] >= DELETED:
         return True
-    range_id, last, swept = found[0][0], found[0][1], found[0][5]
-    closed, _ = connection.conditional(("take_over", (DELETED, uuid.uuid4(), queue, range_id)))
+    fence = Fence(*found[0])
+    closed, _ = connection.conditional(("take_over", (DELETED, uuid.uuid4(), queue, fence.range_id)))
     if closed:
         # Nobody names the pages of a group that was about to be stored; only here are its owners still known.
         with suppress(StoreFailed):
-            for owner in range(swept + 1, range_id + 1):
-                Fencing(connection, queue).drop_bundle(owner, last + 1)
+            Fencing(connection, queue).sweep(fence, range(fence.swept + 1, fence.range_id + 1))
     return closed

@@ -36,6 +36,7 @@ class CassandraStore(Reading):
         self._places: dict[int, Place] = {}
         self._doubt: tuple[Group, Plan, int] | None = None
         self._paged: list[tuple[int, int]] = []  # (range id, number) of groups whose log is pages
+        self._burnt = 0  # a group that is burnt and whose pages may be there; 0: none
 
     @classmethod
     def open(
@@ -55,6 +56,7 @@ class CassandraStore(Reading):
             self._fence = None
             self._places.clear()
             self._paged.clear()
+            self._burnt = 0
             fence = self._fencing.take_over()
             logged = self._fencing.logged(fence.written)
             self._paged += [where for _, _, paged in logged for where in paged]
@@ -62,7 +64,7 @@ class CassandraStore(Reading):
             self._tables.finish()
             with suppress(StoreFailed):  # if it matters, what is read next fails too
                 self._tables.clear_front(fence.last)
-            self._fencing.sweep(fence)
+            self._fencing.sweep(fence, range(fence.swept + 1, fence.range_id))
             self._fence = fence
             return Meta(self._number, fence.range_id, fence.last, fence.meta)
 
@@ -74,6 +76,7 @@ class CassandraStore(Reading):
                 raise Fenced()
             if self._tables.waiting() >= CASSANDRA_LOG_GROUPS_MAX:
                 self._tables.finish(CASSANDRA_LOG_GROUPS_MAX - 1)
+            self._drop_burnt(fence)
             plan = self._plan(group, fence)
             trim = self._tables.written(fence.last)
             # The log of groups that leave it with this one; as part of this one it is removed, whatever happens.
@@ -101,10 +104,16 @@ class CassandraStore(Reading):
                     raise Fenced()  # stored by a handle that was the owner before this one
                 self._stored(fence, *doubt)
             else:
-                fence.last = fence.burnt = group.number
-                with suppress(StoreFailed):  # else the next owner removes them
-                    self._fencing.drop_bundle(group.range_id, group.number)
+                fence.last = fence.burnt = self._burnt = group.number
+                with suppress(StoreFailed):  # else before the next group, or the next owner does
+                    self._drop_burnt(fence)
             return stored
+
+    def _drop_burnt(self, fence: Fence) -> None:
+        """Pages of a burnt group go before others come: a new owner looks for those of one group only."""
+        if self._burnt:
+            self._fencing.drop_bundle(fence.range_id, self._burnt)
+            self._burnt = 0
 
     def _plan(self, group: Group, fence: Fence) -> Plan:
         """A plan must see every earlier group; most need to look up nothing and wait for nothing."""

@@ -82,7 +82,7 @@ class Tables:
     def begin(self, number: int, writes: Sequence[Write]) -> None:
         """Start to write a group that is stored; several may be under way."""
         with self._lock:
-            self._begun = number
+            self._begun = max(number, self._begun or 0)
             self._under_way.append(Writing(number, writes))
             self._send(self._under_way[-1], writes)
 
