@@ -220,6 +220,7 @@ DEAD_PAGE_ROWS: Final = 100  # dead letters in one read, with their bodies
 REPAIR_SECONDS: Final = 1.0  # between two rounds of repair, and two beats of the one who repairs
 REPAIRER_SILENT_SECONDS: Final = 5.0  # five beats that did not come: another repairs
 BUCKET_CALL_SECONDS_MAX: Final = 60.0  # then a call whose outcome cannot be learnt says so
+BUCKET_CLOSE_SECONDS: Final = 2.0  # a close waits so long for the statement that the repairer is at
 WAL_CHECKPOINT_PAGES: Final = 1000  # SQLite's own default: 4 MiB of log, then whoever commits copies it
 BUCKET_POLL_SECONDS_MAX: Final = 0.25  # how often a waiting reserve looks; on a server, one for all of a process
 LINE_MESSAGES_MAX: Final = 256  # taken by one look for several waiting callers: 16 MiB of the largest

@@ -25,7 +25,7 @@ from fairway.bucket.statements import Machine
 from fairway.bucket.taking import Reader
 from fairway.bucket.writing import Slot, Told, Writer, put
 from fairway.errors import Closed, FairwayError
-from fairway.limits import REPAIR_SECONDS
+from fairway.limits import BUCKET_CLOSE_SECONDS, REPAIR_SECONDS
 from fairway.runtime.bucket.running import run
 
 R = TypeVar("R")
@@ -161,7 +161,10 @@ class Office:
                         self._round(naming.remove_queue(self.name, generation))
 
     def _round(self, machine: Machine[R]) -> R:
-        return run(machine, self._storage, self._closed.wait)
+        return run(machine, self._storage, self._closed.wait, going=self._going)
+
+    def _going(self) -> bool:
+        return not self._closed.is_set()
 
     def close(self) -> None:
         if self._closed.is_set():
@@ -169,7 +172,8 @@ class Office:
         self._closed.set()
         self.changed()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            # It stops after the statement it is at. One that hangs is not waited for: it may stop anywhere.
+            self._thread.join(BUCKET_CLOSE_SECONDS)
         self._storage.close()
 
     # -- fork
