@@ -460,8 +460,7 @@ def test_a_crash_in_the_middle_of_delete(stage_of: StageOf) -> None:
         for _ in range(stop):
             play.step()
         play.die()
-        for generation in stage.run(naming.unfinished_deletes("q")):
-            stage.run(naming.remove_queue("q", generation))
+        stage.run(naming.finish_deletes())
         row = stage.execute(s.ReadName("q"))
         if row.current is not None:
             assert stop == 1 and row.current == stage.generation, "it had not begun"

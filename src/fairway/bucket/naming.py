@@ -6,9 +6,10 @@ the middle of a delete leaves a state that any node goes on from.
 
 from __future__ import annotations
 
+from fairway import limits
 from fairway.bucket.config import BucketConfig, changed, packed, unpacked
 from fairway.bucket.places import LOWEST
-from fairway.bucket.rows import NameRow, QueueRow
+from fairway.bucket.rows import Deleting, NameRow, QueueRow
 from fairway.bucket.statements import (
     APPLIED,
     FRESH,
@@ -21,6 +22,7 @@ from fairway.bucket.statements import (
     MoveBucket,
     MoveQueue,
     Outcome,
+    ReadDeletes,
     ReadName,
     ReadQueue,
     RemoveBucket,
@@ -109,7 +111,14 @@ def remove_queue(name: str, generation: bytes) -> Machine[int]:
     return len(index)
 
 
-def unfinished_deletes(name: str) -> Machine[list[bytes]]:
-    """Generations of a name whose delete somebody left in the middle."""
-    row: NameRow = yield from read(ReadName(name))
-    return [queue.generation for queue in row.queues if queue.state == "deleting"]
+def finish_deletes() -> Machine[int]:
+    """Go on with deletes, of any name in the storage, that somebody left in the middle; gives how many ended."""
+    ended = 0
+    found: list[Deleting] = yield from read(ReadDeletes(limits.DELETES_AT_ONCE))
+    for one in found:
+        queue: QueueRow | None = yield from read(ReadQueue(one.name, one.generation))
+        # A list may be older than what it tells of: what is live is left alone.
+        if queue is not None and queue.state != "live":
+            yield from remove_queue(one.name, one.generation)
+            ended += 1
+    return ended

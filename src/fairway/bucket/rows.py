@@ -113,6 +113,13 @@ class NameRow(msgspec.Struct, frozen=True):
         return next((queue for queue in self.queues if queue.generation == generation), None)
 
 
+class Deleting(msgspec.Struct, frozen=True):
+    """A generation whose delete has begun, and may have ended."""
+
+    name: str
+    generation: bytes
+
+
 class DeadLetter(msgspec.Struct, frozen=True):
     """A message that was delivered too often, or given up."""
 

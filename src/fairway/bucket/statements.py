@@ -91,6 +91,12 @@ class ReadQueue(Read, frozen=True):
     generation: bytes
 
 
+class ReadDeletes(Read, frozen=True):
+    """Gives every generation of any name that is being deleted, at most `limit`; there may be others among them."""
+
+    limit: int
+
+
 class Publish(Write, frozen=True):
     """A bucket may be used: version + 1 and newest, if floor < bucket and the queue is live."""
 

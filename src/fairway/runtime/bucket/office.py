@@ -25,7 +25,7 @@ from fairway.bucket.statements import Machine
 from fairway.bucket.taking import Reader
 from fairway.bucket.writing import Slot, Told, Writer, put
 from fairway.errors import Closed, FairwayError
-from fairway.limits import BUCKET_CLOSE_SECONDS, REPAIR_SECONDS
+from fairway.limits import BUCKET_CLOSE_SECONDS, DELETES_SECONDS, REPAIR_SECONDS
 from fairway.runtime.bucket.running import run
 
 R = TypeVar("R")
@@ -108,8 +108,9 @@ class Office:
     def delete(self) -> None:
         generation = self.run(naming.delete_queue(self.name)) if self._is_current() else None
         if generation is not None:
-            # Answered for already: the name is free. Who stops here leaves the rest to the next repairer.
-            self.run(naming.remove_queue(self.name, generation))
+            # Answered for already: the name is free. What is left here the repairer of any queue goes on with.
+            with suppress(FairwayError):
+                self.run(naming.remove_queue(self.name, generation))
         self.changed()
 
     def _is_current(self) -> bool:
@@ -153,12 +154,14 @@ class Office:
     def _repair(self) -> None:
         candidate = Candidate(self.name, self.node)
         repairer = Repairer(self.name, self.queue.generation)
+        deletes_at = 0.0
         while not self._closed.wait(REPAIR_SECONDS):
             with suppress(FairwayError):  # the next round, or another node, goes on with it
                 if self._round(elect(candidate, time.monotonic())):
                     self._round(repair(repairer))
-                    for generation in self._round(naming.unfinished_deletes(self.name)):
-                        self._round(naming.remove_queue(self.name, generation))
+                    if time.monotonic() >= deletes_at:
+                        deletes_at = time.monotonic() + DELETES_SECONDS
+                        self._round(naming.finish_deletes())
 
     def _round(self, machine: Machine[R]) -> R:
         return run(machine, self._storage, self._closed.wait, going=self._going)

@@ -16,6 +16,7 @@ from fairway.bucket.rows import (
     WAITING,
     Bucket,
     DeadLetter,
+    Deleting,
     Found,
     IndexRow,
     NameRow,
@@ -82,6 +83,10 @@ class BucketReads:
     def read_queue(self, x: s.ReadQueue) -> QueueRow | None:
         found = self._session.read("read_queue", (self._realm, x.name, plain(x.generation)))
         return _queue(found[0]) if found and found[0][1] is not None else None
+
+    def read_deletes(self, x: s.ReadDeletes) -> list[Deleting]:
+        found = self._session.read("read_deletes", (self._realm, x.limit))
+        return [Deleting(name, generation.bytes) for name, generation in found]
 
     def read_index(self, x: s.ReadIndex) -> list[IndexRow]:
         values = (plain(x.generation), to_uuid(x.above), to_uuid(x.up_to), x.limit)

@@ -78,8 +78,14 @@ class CassandraBuckets(BucketReads):
         return self._session.conditional(("configure", values))
 
     def move_queue(self, x: s.MoveQueue) -> Outcome:
-        values = (x.new, self._realm, x.name, plain(x.generation), x.old)
-        return self._session.conditional(("move_queue", values))
+        key = (self._realm, x.name, plain(x.generation))
+        # On the list before it begins and off it when it has ended: whoever dies in between leaves it there.
+        if x.new == "deleting" and self._session.plain(("add_delete", key)) is UNKNOWN:
+            return UNKNOWN
+        outcome = self._session.conditional(("move_queue", (x.new, *key, x.old)))
+        if x.new == "deleted" and outcome is not UNKNOWN and self._session.plain(("drop_delete", key)) is UNKNOWN:
+            return UNKNOWN
+        return outcome
 
     def publish(self, x: s.Publish) -> Outcome:
         bucket = to_uuid(x.bucket)

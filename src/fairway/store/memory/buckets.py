@@ -20,6 +20,7 @@ from fairway.bucket.rows import (
     WAITING,
     Bucket,
     DeadLetter,
+    Deleting,
     Found,
     IndexRow,
     NameRow,
@@ -114,6 +115,11 @@ class MemoryBuckets:
         if queue is None or queue.state != x.old:
             return REFUSED
         return self._set_queue(x.name, _change(queue, state=x.new, version=queue.version + 1))
+
+    def _read_deletes(self, x: s.ReadDeletes) -> list[Deleting]:
+        rows = ((name, queue) for name, row in self.names.items() for queue in row.queues)
+        deleting = [Deleting(name, queue.generation) for name, queue in rows if queue.state == "deleting"]
+        return deleting[: x.limit]
 
     def _publish(self, x: s.Publish) -> Outcome:
         queue = self._read_queue(s.ReadQueue(x.name, x.generation))

@@ -14,6 +14,7 @@ from fairway.bucket import statements as s
 from fairway.bucket.rows import (
     Bucket,
     DeadLetter,
+    Deleting,
     Found,
     IndexRow,
     NameRow,
@@ -38,6 +39,10 @@ def read_name(c: Connection, x: s.ReadName) -> NameRow:
 def read_queue(c: Connection, x: s.ReadQueue) -> QueueRow | None:
     found = rows(c, SQL["read_queue"], (x.name, x.generation))
     return QueueRow(*found[0]) if found else None
+
+
+def read_deletes(c: Connection, x: s.ReadDeletes) -> list[Deleting]:
+    return [Deleting(*row) for row in rows(c, SQL["read_deletes"], (x.limit,))]
 
 
 def read_index(c: Connection, x: s.ReadIndex) -> list[IndexRow]:
@@ -112,6 +117,7 @@ def read_repairer(c: Connection, x: s.ReadRepairer) -> RepairLease:
 READS: Final[dict[type[s.Statement], Callable[[Connection, Any], Any]]] = {
     s.ReadName: read_name,
     s.ReadQueue: read_queue,
+    s.ReadDeletes: read_deletes,
     s.ReadIndex: read_index,
     s.ReadBucket: read_bucket,
     s.ReadRows: read_rows,

@@ -11,6 +11,10 @@ SELECT generation, state, version, floor, newest, config, secret FROM bucket_que
 SELECT generation, state, version, floor, newest, config, secret
 FROM bucket_queues WHERE name = ?1 AND generation = ?2;
 
+-- name: read_deletes
+-- Generations of any name that are being deleted.
+SELECT name, generation FROM bucket_queues WHERE state = 'deleting' LIMIT ?1;
+
 -- name: fair_queue
 -- Whether a fair queue has this name: one name is one queue, of one kind.
 SELECT 1 FROM queues WHERE name = ?1;

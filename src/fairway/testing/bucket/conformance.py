@@ -20,7 +20,7 @@ import pytest
 from fairway.bucket import statements as s
 from fairway.bucket.places import LOWEST, place_after
 from fairway.bucket.port import BucketStorage
-from fairway.bucket.rows import DeadLetter, IndexRow, Message, RepairLease, Row
+from fairway.bucket.rows import DeadLetter, Deleting, IndexRow, Message, RepairLease, Row
 from fairway.bucket.statements import APPLIED, REFUSED
 
 __all__ = ["BucketConformance"]
@@ -130,6 +130,19 @@ class BucketConformance:
         for place in (high, low):
             made.do(s.AddIndex(made.generation, place, "n"))
         assert [row.bucket for row in made.index(above=made.bucket)] == [low, high]
+
+    def test_what_is_being_deleted_is_found_without_its_name(self, made: Made) -> None:
+        def listed() -> bool:
+            return Deleting(made.name, made.generation) in made.do(s.ReadDeletes(1000))
+
+        assert not listed()
+        assert made.do(s.MoveQueue(made.name, made.generation, "live", "deleting")) is APPLIED
+        assert listed() and made.do(s.FreeName(made.name, made.generation)) is APPLIED
+        assert listed(), "the name stands for nothing any more"
+        assert made.do(s.MoveQueue(made.name, made.generation, "deleting", "deleted")) is APPLIED
+        assert not listed()
+        assert made.do(s.MoveQueue(made.name, made.generation, "live", "deleting")) is REFUSED
+        assert not listed(), "a copy that comes late changes nothing"
 
     # -- the index
     def test_a_dropped_entry_stays_without_effect(self, made: Made) -> None:

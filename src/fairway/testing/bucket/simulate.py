@@ -96,8 +96,7 @@ def _repairer(world: World, node: Node) -> Activity:
             yield from steps.create(world, node)
         else:
             yield from repairing.repair(node.repairer(QUEUE, row.generation))
-        for generation in (yield from naming.unfinished_deletes(QUEUE)):
-            yield from naming.remove_queue(QUEUE, generation)
+        yield from naming.finish_deletes()
         yield Rest(0.7)
 
 

@@ -240,8 +240,7 @@ def repair(world: World, node: Node, dice: Random, label: str) -> Activity:
         queue: QueueRow | None = yield from naming.find_queue(QUEUE)
         if queue is not None:
             yield from repairing.repair(node.repairer(QUEUE, queue.generation))
-        for generation in (yield from naming.unfinished_deletes(QUEUE)):
-            yield from naming.remove_queue(QUEUE, generation)
+        yield from naming.finish_deletes()
         yield Rest(dice.uniform(0.2, 4.0))
 
 
