@@ -408,3 +408,42 @@ def test_an_unknown_put_is_told_as_unknown(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(storage, "execute", execute)
         q.put(b"third")
         assert {lease.payload for lease in q.reserve(max=5)} == {b"first", b"third"}
+
+
+def after_puts(monkeypatch: pytest.MonkeyPatch, q: fairway.BucketQueue, count: int, answer: object) -> None:
+    """From the n-th put on, the storage answers in this way."""
+    storage, left = q._verbs._desk._storage, [count]
+    execute = storage.execute
+
+    def failing(statement: s.Statement) -> object:
+        left[0] -= isinstance(statement, s.Put)
+        if not isinstance(statement, s.Put) or left[0] >= 0:
+            return execute(statement)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(storage, "execute", failing)
+
+
+def test_a_put_of_many_that_fails_says_what_became_of_each(
+    q: fairway.BucketQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_puts(monkeypatch, q, 2, fairway.StoreFailed("the disk is full"))
+    with pytest.raises(fairway.StoreFailed) as raised:
+        q.put_many([b"%d" % n for n in range(200)])
+    details = raised.value.details
+    assert set(details["accepted"]) == {lease.id for lease in q.reserve(max=200)}
+    assert (len(details["accepted"]), details["unknown"]) == (100, [])
+    assert details["left"] == list(range(100, 200))
+
+
+def test_a_put_of_many_that_times_out_says_what_became_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fairway.open(":memory:", kind="bucket") as q:
+        after_puts(monkeypatch, q, 1, s.UNKNOWN)
+        monkeypatch.setattr("fairway.runtime.bucket.running.run.__defaults__", (time.sleep, 0.2))
+        with pytest.raises(fairway.OutcomeUnknown) as raised:
+            q.put_many([{"payload": b"m", "delay_seconds": 86_400.0 * (n % 2)} for n in range(120)])
+        details = raised.value.details
+        assert (len(details["accepted"]), len(details["unknown"])) == (50, 10)
+        assert details["left"] == list(range(1, 120, 2)), "those for tomorrow were not begun"

@@ -237,11 +237,34 @@ def test_a_put_whose_answer_is_lost_is_said_to_be_unknown_and_not_sent_again(
         monkeypatch.setattr(Connections, "call", lossy)
         with pytest.raises(fairway.OutcomeUnknown) as raised:
             q.put(b"once")
-        assert raised.value.details["accepted"] == []
+        assert raised.value.details["accepted"] == raised.value.details["left"] == []
         (lease,) = q.reserve(5)
         assert lease.payload == b"once" and q.reserve() == [], "it was put, and once"
         lose[:] = [1]
         assert q.complete(lease) == "already", "repeated by its receipt"
+
+
+def test_a_client_whose_second_part_fails_is_told_what_became_of_all(
+    own: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fairway.open(own.url, "parts", kind="bucket") as q:
+        monkeypatch.setattr(
+            "fairway.client.buckets._parts", lambda offers: [offers[:3], offers[3:5], offers[5:]]
+        )
+        call, calls = Connections.call, [0]
+
+        def failing(self: Connections, *given: Any) -> Answer:
+            calls[0] += 1
+            if calls[0] == 2:
+                raise fairway.StoreFailed("told by the server", accepted=["x"], unknown=[], left=[1])
+            return call(self, *given)
+
+        monkeypatch.setattr(Connections, "call", failing)
+        with pytest.raises(fairway.StoreFailed) as raised:
+            q.put_many([b"%d" % n for n in range(7)])
+        details = raised.value.details
+        assert len(details["accepted"]) == 4 and details["accepted"][3] == "x"
+        assert details["left"] == [4, 5, 6]
 
 
 def test_every_process_of_a_server_serves_bucket_queues(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def remove_queue(name: str, generation: bytes) -> Machine[int]:
 def finish_deletes() -> Machine[int]:
     """Go on with deletes, of any name in the storage, that somebody left in the middle; gives how many ended."""
     ended = 0
-    found: list[Deleting] = yield from read(ReadDeletes(limits.DELETES_AT_ONCE))
+    found: list[Deleting] = yield from read(ReadDeletes(limits.DELETES_MAX))
     for one in found:
         queue: QueueRow | None = yield from read(ReadQueue(one.name, one.generation))
         # A list may be older than what it tells of: what is live is left alone.

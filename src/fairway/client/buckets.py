@@ -15,7 +15,7 @@ from fairway.bucket.config import BucketConfig, changed
 from fairway.bucket.counting import BucketStats
 from fairway.bucket.settling import Settled
 from fairway.client.rest import Rest
-from fairway.errors import NotFound, OutcomeUnknown
+from fairway.errors import FairwayError, NotFound, OutcomeUnknown
 from fairway.face import checks
 from fairway.face.bucket.leases import BucketLease, DeadMessage, Headers
 from fairway.face.bucket.putting import Item, offer
@@ -72,6 +72,19 @@ class _View(msgspec.Struct):
     settings: BucketConfig
 
 
+def _became(error: FairwayError, accepted: list[str], part: int, whole: int) -> dict[str, object]:
+    """What became of messages of which a part failed; of that a server may have told what it stored."""
+    begin, told = len(accepted), error.details
+    lost = isinstance(error, OutcomeUnknown) and "left" not in told
+    left: Any = told.get("left", [] if lost else range(part))
+    stored: Any = told.get("accepted", [])
+    return {
+        "accepted": [*accepted, *stored],
+        "unknown": told.get("unknown", []),
+        "left": [*(begin + place for place in left), *range(begin + part, whole)],
+    }
+
+
 class FarBucketVerbs:
     """The verbs of a bucket queue on a server."""
 
@@ -87,16 +100,17 @@ class FarBucketVerbs:
         return ids[0]
 
     def put_many(self, items: Iterable[Item]) -> Steps[list[str]]:
-        """Put many messages. If an answer is lost, OutcomeUnknown says which of them were accepted before."""
+        """Put many messages. If one cannot be stored the error's `details` say what became of all of them."""
         if isinstance(items, Mapping | str | bytes | bytearray) or not isinstance(items, Iterable):
             checks.refuse("items", "a list of bytes or dicts (put takes one message)", items)
-        accepted: list[str] = []
-        for part in _parts([offer(place, item) for place, item in enumerate(items)]):
+        offers, accepted = [offer(place, item) for place, item in enumerate(items)], list[str]()
+        for part in _parts(offers):
             body = [{"payload": one, "metadata": more, "delay_seconds": delay} for one, more, delay in part]
             try:
                 told = yield Do(lambda body=body: self._rest.call("POST", "/messages", body, _Ids, once=True))
-            except OutcomeUnknown as error:
-                raise OutcomeUnknown(str(error), **{**error.details, "accepted": accepted}) from error
+            except FairwayError as error:
+                error.details |= _became(error, accepted, len(part), len(offers))
+                raise
             accepted += told.ids
         return accepted
 

@@ -12,7 +12,7 @@ from typing import Any
 from fairway import limits
 from fairway.bucket.rows import Message
 from fairway.bucket.writing import Told, hour_of
-from fairway.errors import BadArgument, CallerError, OutcomeUnknown, QueueDeleted
+from fairway.errors import BadArgument, CallerError, FairwayError, OutcomeUnknown, QueueDeleted
 from fairway.face import checks
 from fairway.face.bucket.desk import Desk
 from fairway.face.bucket.leases import Headers, packed
@@ -39,7 +39,9 @@ class PutVerbs:
     def put_many(self, items: Iterable[Item]) -> Steps[list[str]]:
         """Put many messages: bytes, or dicts with payload, headers and delay_seconds. Gives their ids in order.
 
-        Messages go in batches. If one cannot be stored the error says which were: `error.details["accepted"]`.
+        Messages go in batches. If one cannot be stored the error says what became of all of them: `details["accepted"]`
+        has the ids of those that are stored, `details["unknown"]` of those that may be, and `details["left"]` the
+        places in `items` of those that are surely not.
         """
         if isinstance(items, Mapping | str | bytes | bytearray) or not isinstance(items, Iterable):
             checks.refuse("items", "a list of bytes or dicts (put takes one message)", items)
@@ -55,17 +57,31 @@ class PutVerbs:
         self, messages: list[Message], now: float, put: Callable[[int, list[Message]], Told]
     ) -> Steps[list[str]]:
         """Put messages batch by batch, in this way; gives their ids."""
-        accepted: list[str] = []
+        accepted: list[Message] = []
         for hour, batch in _batches(messages, now, self._desk.reader.config.bucket_rows):
-            told: Told = yield Do(partial(put, hour, batch))
-            if told is Told.GONE:
-                raise QueueDeleted(accepted=accepted)
-            if told is Told.UNKNOWN:
-                raise OutcomeUnknown(accepted=accepted, unknown=[message.uid.hex() for message in batch])
-            accepted += [message.uid.hex() for message in batch]
+            try:
+                told: Told = yield Do(partial(put, hour, batch))
+                if told is not Told.ACCEPTED:
+                    raise QueueDeleted() if told is Told.GONE else OutcomeUnknown()
+            except FairwayError as error:
+                error.details |= _became(
+                    messages, accepted, batch if isinstance(error, OutcomeUnknown) else []
+                )
+                raise
+            accepted += batch
         if messages:
             self._desk.changed()
         return [message.uid.hex() for message in messages]
+
+
+def _became(messages: list[Message], accepted: list[Message], unknown: list[Message]) -> dict[str, object]:
+    """What became of messages, for the error of the one that could not be stored."""
+    told = {message.uid for message in (*accepted, *unknown)}
+    return {
+        "accepted": [message.uid.hex() for message in accepted],
+        "unknown": [message.uid.hex() for message in unknown],
+        "left": [place for place, message in enumerate(messages) if message.uid not in told],
+    }
 
 
 def offer(place: int, item: Item) -> tuple[bytes, Headers, float]:

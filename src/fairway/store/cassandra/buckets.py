@@ -83,7 +83,11 @@ class CassandraBuckets(BucketReads):
         if x.new == "deleting" and self._session.plain(("add_delete", key)) is UNKNOWN:
             return UNKNOWN
         outcome = self._session.conditional(("move_queue", (x.new, *key, x.old)))
-        if x.new == "deleted" and outcome is not UNKNOWN and self._session.plain(("drop_delete", key)) is UNKNOWN:
+        if (
+            x.new == "deleted"
+            and outcome is not UNKNOWN
+            and self._session.plain(("drop_delete", key)) is UNKNOWN
+        ):
             return UNKNOWN
         return outcome
 
