@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from time import monotonic
@@ -18,7 +18,9 @@ from hypothesis import settings
 from tests.ordering import Order, file_of, scheduler
 
 HERE = Path(__file__).parent
-PASSED = pytest.StashKey[bool]()  # whether a test did what it was to do
+TOLD = pytest.StashKey[list[tuple[str, dict]]]()  # what a long run showed
+RAN = pytest.StashKey[pytest.TestReport]()  # how it ended, before its fixtures did
+WHY_CHARACTERS = 160  # of an error, in the row of a run that failed
 SLOW_SECONDS = 10.0  # a file that takes longer is named, so that tests/order.toml can be kept true
 
 # Two busy cores are not a reason to fail. All else stays as Hypothesis has it, its CI profile included.
@@ -38,31 +40,45 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.when == "call":
-        item.stash[PASSED] = report.passed
+    if report.when == "call" and TOLD in item.stash and not report.skipped:
+        item.stash[RAN] = report
+    elif report.when == "teardown" and (ran := item.stash.get(RAN, None)) is not None:
+        _leave_rows(item, ran, passed=ran.passed and report.passed)
     return report
 
 
+def _leave_rows(item: pytest.Item, ran: pytest.TestReport, *, passed: bool) -> None:
+    """Write what a long run told; one that failed leaves no earlier row standing, whatever it came to tell."""
+    if item.get_closest_marker("proof") is None:
+        return
+    from tools.proof import write_failed, write_row  # the gates are tested in folders that have no tools
+
+    told, seconds = item.stash[TOLD], round(ran.duration)
+    for name, figures in told:
+        write_row(name, seconds=seconds, passed=passed, test=item.nodeid, **figures)
+    if not passed:
+        crash = getattr(ran.longrepr, "reprcrash", None)
+        why = str(crash.message).splitlines()[0][:WHY_CHARACTERS] if crash is not None else "it failed"
+        names = frozenset(name for name, _ in told)
+        write_failed(item.nodeid, why.replace("|", "/"), seconds=seconds, told=names)
+
+
 @pytest.fixture
-def record_proof(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
-    """Writes what a long run showed to docs/histories/rows: operations, faults, lost, seed. A short form writes none.
+def record_proof(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Takes what a long run showed for docs/histories/rows: operations, faults, lost, seed. A short form writes none.
 
     The row is written when the test is over, and says whether it passed.
     """
-    began, told = monotonic(), []
+    told = request.node.stash[TOLD] = []
 
     def record(name: str, **figures: object) -> None:
         told.append((name, figures))
 
-    yield record
-    if request.node.get_closest_marker("proof") is not None:
-        from tools.proof import write_row  # the gates are tested in folders that have no tools
-
-        for name, figures in told:
-            passed = request.node.stash.get(PASSED, False)
-            write_row(name, seconds=round(monotonic() - began), passed=passed, **figures)
+    return record
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 
 from fairway.cli.verify import verify
 from fairway.testing.checker import check_history
-from fairway.testing.history import BadHistory, load
+from fairway.testing.history import BadHistory, History, Note, load
 from fairway.testing.simulate import simulate
 from tests.test_gates import Project
 from tools import proof
@@ -24,6 +24,29 @@ STORMS = """
     def test_storm(record_proof):
         record_proof("{name}", operations=1000, faults=7, lost={lost}, seed=3)
         assert {lost} == 0
+"""
+
+
+SPEECHLESS = """
+    import pytest
+
+    @pytest.mark.proof
+    def test_storm(record_proof):
+        assert {good}, "7 | 8 violations"
+        record_proof("A storm", operations=1000, faults=7, lost=0)
+"""
+DEADLY = """
+    import os
+    import pytest
+
+    @pytest.mark.proof
+    def test_first(record_proof):
+        record_proof("A first storm", operations=1, faults=1, lost=0)
+
+    @pytest.mark.proof
+    def test_second(record_proof):
+        {how}
+        record_proof("A second storm", operations=1, faults=1, lost=0)
 """
 
 
@@ -46,8 +69,7 @@ def rows(project: Project) -> dict[str, dict]:
 
 
 def test_all_long_runs_are_made_though_one_fails_and_the_page_has_their_table(project: Project) -> None:
-    command = ["sh", str(project.root / "tools" / "proof.sh"), "tests"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    run = proven(project, "tests")
     assert run.returncode == 1 and run.stdout.splitlines()[-1] == "Failed: tests/a/test_bad.py", run.stdout
     found = rows(project)
     assert {name: (row["lost"], row["passed"]) for name, row in found.items()} == {
@@ -56,10 +78,49 @@ def test_all_long_runs_are_made_though_one_fails_and_the_page_has_their_table(pr
     }
     page = (project.root / "docs" / "reliability.md").read_text(encoding="utf-8")
     assert "| A bad storm **failed** | 1,000 | 7 | 2 |" in page
-    assert "| **all** | **2,000** | **14** | **2** |" in page
+    assert "| **all**, 1 failed | **2,000** | **14** | **2** |" in page
     assert (
         page.startswith("# Reliability\n\nBefore.\n") and page.endswith("\n\nAfter.\n") and "old" not in page
     )
+
+
+def proven(project: Project, *chosen: str) -> subprocess.CompletedProcess[str]:
+    """`make proof` in the small project."""
+    command = ["sh", str(project.root / "tools" / "proof.sh"), *chosen]
+    return subprocess.run(command, capture_output=True, text=True, timeout=400)
+
+
+def test_a_run_that_fails_before_it_tells_anything_leaves_no_earlier_row_standing(project: Project) -> None:
+    for good in (True, False):
+        project.write("tests/b/test_good.py", SPEECHLESS.format(good=good))
+        assert (project.run("-m", "proof", "tests/b").returncode == 0) is good
+        assert rows(project)["A storm"]["passed"] is good
+    row = rows(project)["A storm"]
+    assert (row["operations"], row["lost"], row["test"]) == (0, None, "tests/b/test_good.py::test_storm")
+    row_told = "| A storm **failed** (AssertionError: 7 / 8 violations) | 0 | 0 | not told |"
+    assert row_told in proof.tables([row]) and "| **all**, 1 failed |" in proof.tables([row])
+
+
+def test_a_run_that_never_told_anything_fails_under_its_own_name(project: Project) -> None:
+    project.write("tests/b/test_good.py", SPEECHLESS.format(good=False))
+    assert project.run("-m", "proof", "tests/b").returncode == 1
+    assert {name: row["passed"] for name, row in rows(project).items()} == {"storm": False}
+
+
+def test_a_run_that_takes_its_process_with_it_leaves_no_earlier_row_standing(project: Project) -> None:
+    project.write("tests/b/test_good.py", DEADLY.format(how="pass"))
+    assert project.run("-m", "proof", "tests/b").returncode == 0
+    project.write("tests/b/test_good.py", DEADLY.format(how="os.kill(os.getpid(), 9)"))
+    assert proven(project, "tests/b").returncode == 1
+    found = {name: row["passed"] for name, row in rows(project).items()}
+    assert found == {"A first storm": True, "A second storm": False}
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_others_run(project: Project) -> None:
+    project.write("tests/a/test_bad.py", "import no_such_thing\n")
+    run = proven(project, "tests")
+    assert run.returncode == 1 and run.stdout.splitlines()[-1] == "Failed: collecting", run.stdout
+    assert "no_such_thing" in run.stdout and rows(project)["A good storm"]["passed"]
 
 
 def test_a_short_form_leaves_no_row(project: Project) -> None:
@@ -81,25 +142,138 @@ def test_a_row_says_where_it_comes_from_and_replaces_the_last_one(tmp_path: Path
     assert row["commit"] and row["date"][:2] == "20" and "cores" in row["machine"]
 
 
-def test_a_simulation_is_a_row(tmp_path: Path) -> None:
-    told = {"seeds": 20, "calls": 900, "faults": {"crash": 4, "jump": 2}, "failing": [7], "seconds": 1.4}
-    proof.write_simulated("simulated histories", json.loads(json.dumps(told)), tmp_path)
+TOLD = {"seeds": 20, "steps": 3000, "calls": 900, "faults": {"crash": 4, "jump": 2}, "seconds": 1.4}
+
+
+def test_a_simulation_is_a_row_that_says_how_long_its_histories_are(tmp_path: Path) -> None:
+    proof.write_simulated("histories", [TOLD | {"failing": [7]}, TOLD | {"failing": []}], tmp_path)
     (row,) = proof.rows_of(tmp_path)
-    assert (row["operations"], row["faults"], row["lost"], row["passed"]) == (900, 6, 1, False)
+    assert (row["operations"], row["faults"], row["lost"], row["passed"]) == (1800, 12, 1, False)
+    assert row["seed"] == "40 seeds x 150 steps"
 
 
-def test_the_history_of_a_run_lies_beside_the_page_and_can_be_checked_again(tmp_path: Path) -> None:
-    told = simulate(7).recorder.history()
-    proof.write_row(
-        "A storm", operations=1, lost=0, seconds=1, history=told, folder=tmp_path, histories=tmp_path / "kept"
+def test_what_is_simulated_is_not_added_to_what_is_real(tmp_path: Path) -> None:
+    proof.write_simulated("histories", [TOLD | {"failing": []}], tmp_path)
+    for name, faults in (("Kills", 7), ("Soak", 0)):
+        proof.write_row(name, operations=5, faults=faults, lost=0, seconds=1, folder=tmp_path)
+    page = proof.tables(proof.rows_of(tmp_path))
+    assert page.count("| **all** |") == 3
+    for sum in ("**5** | **7** | **0**", "**5** | **0** | **0**", "**900** | **6** | **0**"):
+        assert f"| **all** | {sum} |" in page
+
+
+def test_a_simulation_that_died_leaves_a_failed_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Traceback"))
+    monkeypatch.setattr(
+        proof.write_row, "__kwdefaults__", proof.write_row.__kwdefaults__ | {"folder": tmp_path}
     )
+    assert proof.main(["simulated", "histories"]) == 1
     (row,) = proof.rows_of(tmp_path)
-    assert "| A storm [history](histories/a-storm.jsonl.xz) |" in proof.table([row])
-    found = load(tmp_path / "kept" / row["history"])
+    assert (row["name"], row["passed"], row["simulated"]) == ("simulated histories", False, True)
+
+
+def test_a_row_whose_commit_did_not_lead_to_this_tree_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("Old", "New"):
+        proof.write_row(name, operations=1, lost=0, seconds=1, folder=tmp_path)
+    found = {row["name"]: row for row in proof.rows_of(tmp_path)}
+    proof._write(found["Old"] | {"commit": "0123456"}, tmp_path)
+    answers: dict[str, bool | None] = {"0123456": False}
+    monkeypatch.setattr(proof, "is_here", lambda commit: answers.get(commit, True))
+    proof.look_for_commits(tmp_path)
+    page = proof.tables(proof.rows_of(tmp_path))
+    assert "| 0123456 †," in page and page.count("†") == 2 and "before that history was put in order" in page
+    answers["0123456"] = None  # a shallow clone, or none
+    proof.look_for_commits(tmp_path)
+    assert proof.tables(proof.rows_of(tmp_path)) == page
+
+
+def test_git_is_asked_where_it_can_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "ROOT", tmp_path)
+    assert proof.is_here("0123456") is None and proof._commit() == "unknown", "no clone"
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        command = ["git", *who, *words]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    git("init", "-q", "-b", "main")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    first = git("rev-parse", "--short", "HEAD")
+    git("commit", "-q", "--allow-empty", "-m", "two")
+    assert proof.is_here(first) and proof.is_here(f"{first}-dirty") and proof._commit() != first
+    git("checkout", "-q", "--orphan", "other")
+    git("commit", "-q", "--allow-empty", "-m", "another beginning")
+    assert proof.is_here(first) is False and proof.is_here("0123456") is False
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert proof.is_here(first) is None and proof._commit() == "unknown", "no git"
+
+
+def test_every_row_says_whether_its_commit_led_to_this_tree() -> None:
+    for row in proof.rows_of(proof.ROWS):
+        here = proof.is_here(row["commit"])
+        assert here is None or here == row["here"], f"{row['name']}: run python -m tools.proof"
+
+
+def test_every_row_names_a_test_that_exists() -> None:
+    """Otherwise a run of it that fails would leave the row standing."""
+    for row in proof.rows_of(proof.ROWS):
+        if row["test"]:  # simulations have none, nor have rows of long ago
+            file, _, test = row["test"].partition("::")
+            told = (proof.ROOT / file).read_text(encoding="utf-8")
+            assert f"def {test.partition('[')[0]}(" in told, row["name"]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, Path]:
+    return {name: tmp_path / name for name in ("folder", "histories", "kept")}
+
+
+def test_the_history_of_a_run_lies_beside_the_page_and_can_be_checked_again(
+    tmp_path: Path, places: dict[str, Path]
+) -> None:
+    told = simulate(7).recorder.history()
+    figures = {"operations": 1, "faults": 1, "lost": 0, "seconds": 1}
+    proof.write_row("A storm", **figures, history=told, part="1 of 9 storms", **places)
+    (row,) = proof.rows_of(places["folder"])
+    link = "[history of 1 of 9 storms](histories/a-storm.jsonl.xz)"
+    assert f"| A storm {link} |" in proof.tables([row])
+    published = places["histories"] / row["history"]
+    found = load(published)
     assert found.lines == told.lines and check_history(found) == []
-    (tmp_path / "cut.xz").write_bytes((tmp_path / "kept" / row["history"]).read_bytes()[:-9])
+    (tmp_path / "cut.xz").write_bytes(published.read_bytes()[:-9])
     with pytest.raises(BadHistory, match="cannot be unpacked"):
         load(tmp_path / "cut.xz")
+    proof.write_row("A storm", **figures, passed=False, history=told, **places)
+    assert not published.exists(), "it is not of this row"
+
+
+def test_a_history_that_failed_or_is_too_long_is_kept_and_not_published(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, last = simulate(7).recorder.history(), simulate(8).recorder.history()
+    wrong = History([line for line in good.lines if not isinstance(line, Note)][:-1] + good.lines[-1:] * 2)
+    assert check_history(wrong)
+    figures = {"operations": 1, "faults": 1, "lost": 0, "seconds": 1, **places}
+    proof.write_row("Failed", **figures, passed=False, history=good, last=last)
+    proof.write_row("Wrong for who reads it alone", **figures, history=wrong)
+    monkeypatch.setattr(proof, "HISTORY_BYTES_MAX", 100)
+    proof.write_row("Long", **figures, history=good)
+    assert not places["histories"].exists() and not any(r["history"] for r in proof.rows_of(places["folder"]))
+    kept = {path.name: load(path).lines for path in places["kept"].iterdir()}
+    assert kept == {
+        "failed.jsonl.xz": last.lines,
+        "wrong-for-who-reads-it-alone.jsonl.xz": wrong.lines,
+        "long.jsonl.xz": good.lines,
+    }
+
+
+def test_every_published_history_is_of_a_row() -> None:
+    linked = {row["history"] for row in proof.rows_of(proof.ROWS)} - {""}
+    assert linked == {path.name for path in proof.HISTORIES.glob("*.xz")}
 
 
 @pytest.mark.parametrize("path", sorted(proof.HISTORIES.glob("*.xz")), ids=lambda path: path.name)

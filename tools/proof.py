@@ -1,8 +1,10 @@
-"""The table of what the long runs showed, written into docs/reliability.md from the rows that they left beside it.
+"""The tables of what the long runs showed, written into docs/reliability.md from the rows that they left beside it.
 
-Guards: no figure in that table was typed by a person; the rest of the page is left as it is.
-`python -m tools.proof` writes it; tools/proof.sh does so at the end of `make proof`. `python -m tools.proof NAME` makes
-a row of what `fairway sim --json` printed, which it reads.
+Guards: no figure in those tables was typed by a person; a run that failed has no good row; the rest of the page is
+left as it is. `python -m tools.proof` writes it; tools/proof.sh does so at the end of `make proof`.
+`python -m tools.proof NAME` makes a row of what `fairway sim --json` printed, which it reads: a line, or one for each
+part. `python -m tools.proof --died FILE SINCE` is for a file of tests that took its process with it: those of its rows
+failed that are older than the file SINCE.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fairway.testing.history import History, save
+from fairway.cli.verify import checker_of
+from fairway.testing.history import History, load, save
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
@@ -37,22 +40,28 @@ def write_row(
     name: str,
     *,
     operations: int,
-    lost: int,
+    lost: int | None,
     seconds: int,
     faults: int = 0,
     seed: object = "",
     note: str = "",
     passed: bool = True,
+    simulated: bool = False,
+    test: str = "",
     history: History | None = None,
+    part: str = "",
+    last: History | None = None,
     folder: Path = ROWS,
     histories: Path = HISTORIES,
+    kept: Path = LONG,
 ) -> Path:
     """Leave the row of one run, with the commit, the day and the machine; a row of the same name is replaced.
 
-    Its history lies beside the page, so that whoever reads it can check it again.
+    `history` lies beside the page, so that whoever reads it can check it again; `part` says of how much it tells.
+    `last` is the one that a run which failed stopped at. `lost` is None if a run failed before it could count.
     """
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    published = history is not None and _publish(history, LONG, histories, f"{slug}.jsonl.xz")
+    slug = _slug(name)
+    published = _publish(history, last, passed, kept, histories, f"{slug}.jsonl.xz")
     row: Row = {
         "name": name,
         "operations": operations,
@@ -61,48 +70,126 @@ def write_row(
         "seed": str(seed),
         "note": note,
         "passed": passed,
+        "simulated": simulated,
+        "test": test,
         "history": f"{slug}.jsonl.xz" if published else "",
+        "part": part if published else "",
         "seconds": seconds,
         "commit": _commit(),
+        "here": True,
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
     }
+    return _write(row, folder)
+
+
+def write_failed(
+    test: str,
+    why: str,
+    *,
+    seconds: int = 0,
+    told: frozenset[str] = frozenset(),
+    since: float = float("inf"),
+    folder: Path = ROWS,
+) -> list[Path]:
+    """Leave failed rows for a test that did not come to tell its figures, in the place of those that it left last.
+
+    `test` is its id, or a file of tests. Rows that it `told` now, or that were written after `since`, stay.
+    """
+    old = [row for row in rows_of(folder) if row["test"] == test or row["test"].startswith(f"{test}::")]
+    stale = [
+        row for row in old if row["name"] not in told and _place(row["name"], folder).stat().st_mtime < since
+    ]
+    rows = [(row["name"], row["test"]) for row in stale]
+    if not old and not told:
+        rows = [(test.rpartition("::")[2].removeprefix("test_").replace("_", " "), test)]
+    figures: Row = {"operations": 0, "lost": None, "seconds": seconds, "note": why, "passed": False}
+    return [write_row(name, test=of, **figures, folder=folder) for name, of in rows]
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _place(name: str, folder: Path) -> Path:
+    return folder / f"{_slug(name)}.json"
+
+
+def _write(row: Row, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{slug}.json"
+    path = _place(row["name"], folder)
     path.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
     return path
 
 
+def _git(*asked: str) -> subprocess.CompletedProcess[str] | None:
+    """What git says; None where there is no git, or this is no clone."""
+    try:
+        done = subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return None
+    return None if "not a git repository" in done.stderr else done
+
+
 def _commit() -> str:
     """What the tree is; rows and pages that other long runs wrote meanwhile do not change what ran."""
-
-    def git(*asked: str) -> str:
-        return subprocess.run(["git", *asked], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-
-    commit = git("rev-parse", "--short", "HEAD") or "unknown"
-    return f"{commit}-dirty" if git("status", "--porcelain", "-uno", "--", ".", ":!docs") else commit
-
-
-def _publish(history: History, kept: Path, published: Path, name: str) -> bool:
-    """Keep a history; one that is short is put beside the page, which is told."""
-    save(history, kept / name)
-    short = (kept / name).stat().st_size <= HISTORY_BYTES_MAX
-    if short:
-        published.mkdir(parents=True, exist_ok=True)
-        shutil.move(kept / name, published / name)
-    return short
+    head = _git("rev-parse", "--short", "HEAD")
+    if head is None or not head.stdout.strip():
+        return "unknown"
+    changed = _git("status", "--porcelain", "-uno", "--", ".", ":!docs")
+    return head.stdout.strip() + ("-dirty" if changed is not None and changed.stdout.strip() else "")
 
 
-def write_simulated(name: str, told: Row, folder: Path = ROWS) -> Path:
-    """Leave the row of a simulation, from what `fairway sim --json` printed."""
+def is_here(commit: str) -> bool | None:
+    """Whether a commit led to this tree; None if that cannot be told, as in a shallow clone or without git."""
+    shallow = _git("rev-parse", "--is-shallow-repository")
+    if shallow is None or shallow.stdout.strip() != "false" or commit == "unknown":
+        return None
+    asked = _git("merge-base", "--is-ancestor", commit.removesuffix("-dirty"), "HEAD")
+    return asked is not None and asked.returncode == 0
+
+
+def look_for_commits(folder: Path) -> None:
+    """Write into each row whether its commit led to this tree; where that cannot be told, it stays as it was."""
+    for row in rows_of(folder):
+        here = is_here(row["commit"])
+        if here is not None and here != row["here"]:
+            _write(row | {"here": here}, folder)
+
+
+def _publish(
+    history: History | None, last: History | None, passed: bool, kept: Path, published: Path, name: str
+) -> bool:
+    """Keep a history; one that is short and that anyone will find nothing wrong with is put beside the page."""
+    (published / name).unlink(missing_ok=True)  # what lies there is of the row that is replaced
+    shown = history if passed else last or history
+    if shown is None:
+        return False
+    path = kept / name
+    save(shown, path)
+    if not passed or path.stat().st_size > HISTORY_BYTES_MAX:
+        return False
+    again = load(path)  # as who fetches it will read it, without what a storm's own judge knew
+    if checker_of(again).check_history(again):
+        return False
+    published.mkdir(parents=True, exist_ok=True)
+    shutil.move(path, published / name)
+    return True
+
+
+def write_simulated(name: str, parts: list[Row], folder: Path = ROWS) -> Path:
+    """Leave the row of a simulation, from what `fairway sim --json` printed: one object, or one for each part of it."""
+    seeds, failing = sum(part["seeds"] for part in parts), sum(len(part["failing"]) for part in parts)
+    steps = round(sum(part["steps"] for part in parts) / seeds) if seeds else 0
     return write_row(
         name,
-        operations=told["calls"],
-        faults=sum(told["faults"].values()),
-        lost=len(told["failing"]),
-        seed=f"{told['seeds']:,} seeds",
-        seconds=round(told["seconds"]),
-        passed=not told["failing"],
+        operations=sum(part["calls"] for part in parts),
+        faults=sum(sum(part["faults"].values()) for part in parts),
+        lost=failing,
+        seed=f"{seeds:,} seeds x {steps:,} steps",
+        seconds=round(sum(part["seconds"] for part in parts)),
+        passed=not failing,
+        simulated=True,
         folder=folder,
     )
 
@@ -110,53 +197,106 @@ def write_simulated(name: str, told: Row, folder: Path = ROWS) -> Path:
 def rows_of(folder: Path) -> list[Row]:
     """Every row that was left, by name."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    for row in found:  # earlier rows say less
+        absent = {"simulated": row["name"].startswith("simulated"), "test": "", "part": "", "here": True}
+        for field, value in absent.items():
+            row.setdefault(field, value)
     return sorted(found, key=lambda row: row["name"])
 
 
-def table(rows: list[Row]) -> str:
-    """The rows as a table, with their sum, and where they come from."""
+KINDS = (
+    (
+        "Real faults: processes, disks, clocks and clusters",
+        "faults",
+        lambda row: not row["simulated"] and (row["faults"] or row["lost"] is None),
+    ),
+    (
+        "Real runs without faults: load, size and order",
+        "faults",
+        lambda row: not row["simulated"] and not row["faults"] and row["lost"] is not None,
+    ),
+    ("Simulated: calls and faults of imagined time", "simulated faults", lambda row: row["simulated"]),
+)
+_ELSEWHERE = "†"
+
+
+def tables(rows: list[Row]) -> str:
+    """The rows as tables, what is real apart from what is simulated, each with its sum, and where they come from."""
+    lines: list[str] = []
+    for title, faults, belongs in KINDS:
+        chosen = [row for row in rows if belongs(row)]
+        if chosen:
+            lines += [f"**{title}.**", "", *_table(chosen, faults), ""]
+    if not all(row["here"] for row in rows):
+        lines += [
+            f"{_ELSEWHERE} This commit is not in the history of this project: the run was made on a tree from before"
+            " that history was put in order, and cannot be checked out.",
+            "",
+        ]
+    machines = sorted({row["machine"] for row in rows})
+    return "\n".join([*lines, f"Run on: {'; '.join(machines)}."])
+
+
+def _table(rows: list[Row], faults: str) -> list[str]:
     lines = [
-        "| what | operations acknowledged | faults | lost or wrong | seeds | seconds | commit, date |",
+        f"| what | operations acknowledged | {faults} | lost or wrong | seeds | seconds | commit, date |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         note = ("" if row["passed"] else " **failed**") + (f" ({row['note']})" if row["note"] else "")
         if file := row.get("history"):
-            note += f" [history](histories/{file})"
+            note += f" [history{' of ' * bool(row['part'])}{row['part']}](histories/{file})"
+        lost = "not told" if row["lost"] is None else f"{row['lost']:,}"
         lines.append(
-            f"| {row['name']}{note} | {row['operations']:,} | {row['faults']:,} | {row['lost']:,} "
-            f"| {row['seed']} | {row['seconds']:,} | {row['commit']}, {row['date']} |"
+            f"| {row['name']}{note} | {row['operations']:,} | {row['faults']:,} | {lost} | {row['seed']} "
+            f"| {row['seconds']:,} | {row['commit']}{'' if row['here'] else f' {_ELSEWHERE}'}, {row['date']} |"
         )
-    sums = {field: sum(row[field] for row in rows) for field in ("operations", "faults", "lost", "seconds")}
+    sums = {
+        field: sum(row[field] or 0 for row in rows) for field in ("operations", "faults", "lost", "seconds")
+    }
+    failed = sum(not row["passed"] for row in rows)
     lines.append(
-        f"| **all** | **{sums['operations']:,}** | **{sums['faults']:,}** | **{sums['lost']:,}** | "
-        f"| {sums['seconds']:,} | |"
+        f"| **all**{f', {failed} failed' if failed else ''} | **{sums['operations']:,}** | **{sums['faults']:,}** "
+        f"| **{sums['lost']:,}** | | {sums['seconds']:,} | |"
     )
-    machines = sorted({row["machine"] for row in rows})
-    return "\n".join([*lines, "", f"Run on: {'; '.join(machines)}."])
+    return lines
 
 
 def filled(page: str, rows: list[Row]) -> str:
-    """The page with the table between its two marks."""
+    """The page with the tables between its two marks."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise SystemExit(f"the page has no {BEGIN} followed by {END}; put them where the table belongs")
-    return f"{head}{BEGIN}\n\n{table(rows)}\n\n{END}{tail}"
+    return f"{head}{BEGIN}\n\n{tables(rows)}\n\n{END}{tail}"
 
 
-def main() -> int:
-    if sys.argv[1:]:
-        write_simulated(" ".join(sys.argv[1:]), json.load(sys.stdin))
+def main(given: list[str]) -> int:
+    if given[:1] == ["--died"]:
+        file, since = given[1:]
+        write_failed(file, "its process died", since=Path(since).stat().st_mtime)
         return 0
+    if given:
+        name = " ".join(given)
+        try:
+            parts = [json.loads(line) for line in sys.stdin if line.strip()]
+        except ValueError:
+            parts = []
+        if parts:
+            write_simulated(name, parts)
+            return 0
+        write_row(name, operations=0, lost=None, seconds=0, note="it died", passed=False, simulated=True)
+        return 1
     rows = rows_of(ROWS) if ROWS.is_dir() else []
     if not rows:
         print("There is no row in docs/histories/rows yet; `make proof` leaves them there.")
         return 1
+    look_for_commits(ROWS)
+    rows = rows_of(ROWS)
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
-    print(table(rows))
+    print(tables(rows))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,35 +1,63 @@
 #!/bin/sh
 # Run what is too long for `make test`: many simulated histories, then every test with the mark `proof`, file by file, so
 # that none starves another and one that fails or dies takes no other with it. Each leaves a row in docs/histories/rows; at the end
-# tools/proof.py makes the table of docs/reliability.md from them. Arguments are given to pytest: `sh tools/proof.sh tests/kill`.
+# tools/proof.py makes the tables of docs/reliability.md from them. Arguments are given to pytest: `sh tools/proof.sh tests/kill`;
+# `sh tools/proof.sh sim` makes the simulations alone.
 set -eu
 cd "$(dirname "$0")/.."
 kept=build/proof
 mkdir -p "$kept"
 failed=""
+python=.venv/bin/python
 
 # An interrupted or selective run keeps the rows of what it does not run again.
-simulate() { # the name of its row, then what `fairway sim` is given
-    name=$1
-    shift
-    .venv/bin/fairway sim --json --save "$kept/histories" "$@" >"$kept/sim.out" || failed="$failed sim"
-    .venv/bin/python -m tools.proof "$name" <"$kept/sim.out" || failed="$failed sim"
+simulate() { # the name of its row, how many seeds, how many at a time, then what `fairway sim` is given
+    name=$1 seeds=$2 part=$3 start=0
+    shift 3
+    : >"$kept/sim.out"
+    while [ "$start" -lt "$seeds" ]; do
+        many=$((seeds - start < part ? seeds - start : part))
+        .venv/bin/fairway sim --json --save "$kept/histories" --start "$start" --seeds "$many" --jobs 2 "$@" \
+            >>"$kept/sim.out" || { failed="$failed sim"; [ "$?" -eq 1 ] || break; }
+        start=$((start + many))
+    done
+    $python -m tools.proof "$name" <"$kept/sim.out" || failed="$failed sim"
     rm -f "$kept/sim.out"
 }
 
-if [ "$#" -eq 0 ]; then
-    simulate 'simulated histories' --seeds "${SEEDS:-20000}" --steps "${STEPS:-150}" --jobs 2
-    simulate 'simulated histories on an imagined Cassandra' --store cassandra --seeds "${CASSANDRA_SEEDS:-2000}" --jobs 2
-    simulate 'simulated bucket queues' --kind bucket --seeds "${BUCKET_SEEDS:-10000}" --jobs 2
+if [ "$#" -eq 0 ] || [ "$1" = sim ]; then
+    simulate 'simulated histories' "${SEEDS:-20000}" 2000 --steps "${STEPS:-150}"
+    simulate 'simulated histories on an imagined Cassandra' "${CASSANDRA_SEEDS:-2000}" 2000 --store cassandra
+    simulate 'simulated bucket queues' "${BUCKET_SEEDS:-10000}" 2000 --kind bucket
 fi
 
-files=$(.venv/bin/python -m pytest -m proof --collect-only -q "$@" | sed -n 's/^\([^ ]*\.py\)::.*/\1/p' | sort -u)
-for file in $files; do
-    echo "== $file"
-    .venv/bin/python -m pytest -m proof --timeout 0 -rA -s "$file" </dev/null || failed="$failed $file"
-done
+if [ "${1:-}" != sim ]; then
+    status=0
+    $python -m pytest -m proof --collect-only -q "$@" >"$kept/collected" || status=$?
+    case $status in
+    0 | 5) ;; # 5: there is none
+    *)
+        cat "$kept/collected"
+        failed="$failed collecting"
+        ;;
+    esac
+    for file in $(sed -n 's/^\([^ ]*\.py\)::.*/\1/p' "$kept/collected" | sort -u); do
+        echo "== $file"
+        touch "$kept/began"
+        status=0
+        $python -m pytest -m proof --timeout 0 -rA -s "$file" </dev/null || status=$?
+        case $status in
+        0) ;;
+        1 | 2) failed="$failed $file" ;; # each test that failed has left its row
+        *)
+            failed="$failed $file"
+            $python -m tools.proof --died "$file" "$kept/began"
+            ;;
+        esac
+    done
+fi
 
-.venv/bin/python -m tools.proof || failed="$failed tools/proof.py"
+$python -m tools.proof || failed="$failed tools/proof.py"
 if [ -n "$failed" ]; then
     echo "Failed:$failed"
     exit 1

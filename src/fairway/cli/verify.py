@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 from rich.console import Console
 
 from fairway.testing import checker
 from fairway.testing.bucket import checker as bucket_checker
-from fairway.testing.history import load
+from fairway.testing.history import History, load
 from fairway.testing.linear import checker as linear_checker
 
 _STORIES_MAX = 20  # more of the same teaches nothing
-_KINDS = {"bucket": bucket_checker, "linear": linear_checker}  # whose histories have a checker of their own
+_KINDS: dict[str, ModuleType] = {
+    "bucket": bucket_checker,
+    "linear": linear_checker,
+}  # whose histories have a checker of their own
+
+
+def checker_of(history: History) -> ModuleType:
+    """The checker for a history of this kind: `check_history` gives what is wrong, CHECKS are what it looks for."""
+    return _KINDS.get(str(history.header.origin.get("kind")), checker)
 
 
 def verify(history: Path, /, *, json: bool = False) -> int:
@@ -27,7 +36,7 @@ def verify(history: Path, /, *, json: bool = False) -> int:
         Print one JSON object and nothing else.
     """
     read = load(history)
-    kind = _KINDS.get(str(read.header.origin.get("kind")), checker)
+    kind = checker_of(read)
     violations = kind.check_history(read)
     if json:
         told = {
