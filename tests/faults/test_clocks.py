@@ -16,13 +16,14 @@ import fairway
 from fairway.model.lease import Lease
 from fairway.store.sqlite import SqliteStore
 from fairway.testing.checker import check_history
-from fairway.testing.history import History, load
+from fairway.testing.history import load
 from tests.faults.clocks import HOUR, Clocks
 from tests.faults.machine import queue_on
 from tests.faults.script import Script
 from tests.kill.draining import drain
 from tests.kill.follower import Follower
 from tests.kill.recorded import Given, Lines
+from tests.proving import Kept
 
 OPERATIONS = 150  # of a script
 
@@ -155,7 +156,7 @@ class Jumping(Script):
         return given
 
 
-def jump_through(folder: Path, seed: int, clocks: Clocks) -> tuple[int, History]:
+def jump_through(folder: Path, seed: int, clocks: Clocks, kept: Kept) -> int:
     script = Jumping(folder, seed, clocks)
     script.play(OPERATIONS)
     script.close()
@@ -165,22 +166,22 @@ def jump_through(folder: Path, seed: int, clocks: Clocks) -> tuple[int, History]
     lines = Lines(script.history, script.offset, 1_000_000)
     drain(script.path, lines, script.lives + 1, follower.unknown())
     history = load(script.history)
+    kept.add(history)
     violations = [violation.story(history) for violation in check_history(history)]
     assert not violations, "\n".join([f"seed {seed}", *violations[:5]])
     assert set(script.errors) <= {"already_ended"}
     shutil.rmtree(folder)
-    return script.jumps, history
+    return script.jumps
 
 
 def jumps(folder: Path, seeds: range, monkeypatch: pytest.MonkeyPatch, record: Callable[..., None]) -> None:
-    jumped, history = 0, None
+    jumped, kept = 0, Kept("scripts")
     for seed in seeds:
         with monkeypatch.context() as patch:
             clocks = Clocks()
             modules = ("tests.kill.recorded", "tests.kill.draining", "tests.faults.script")
             clocks.put_into(patch, "fairway.runtime.clock", *modules)
-            times, history = jump_through(folder / str(seed), seed, clocks)
-            jumped += times
+            jumped += jump_through(folder / str(seed), seed, clocks, kept)
     print(f"{jumped} jumps of an hour in {len(seeds)} scripts")
     assert jumped > 2 * len(seeds)
     record(
@@ -189,7 +190,7 @@ def jumps(folder: Path, seeds: range, monkeypatch: pytest.MonkeyPatch, record: C
         faults=jumped,
         lost=0,  # a violation would have ended the test
         seed=f"{seeds[0]} to {seeds[-1]}",
-        history=history,
+        **kept.told(),
     )
 
 

@@ -1,4 +1,4 @@
-"""How much a storm got done: what its callers were told, counted by chunks.
+"""How much a storm got done: what its callers were told, counted by chunks; and which kills met a call.
 
 Guards: only what was answered counts; a call without an answer counts nothing, whatever it did.
 """

@@ -26,8 +26,9 @@ from fairway.testing.witness import witnesses_of
 from tests.kill.counting import acknowledged, on_a_call
 from tests.kill.recorded import Lines, Recorded, ticket_of
 from tests.kill.worker import Consumer, Producer, judged_later, result_of
-from tests.proving import number
+from tests.proving import Kept, number
 from tests.ring.need import need_ring
+from tests.server.broken import Broken
 from tests.server.live import Served, served
 
 pytestmark = pytest.mark.real
@@ -37,6 +38,7 @@ LONG_KILLS = number("SERVER_KILLS", 1_200)  # in `make proof`, in storms of STOR
 LONG_RING_KILLS = number("SERVER_RING_KILLS", 300)
 LONG_ENGINE_EVERY = 6
 STORM_KILLS = 100
+SLICE_KILLS = 12  # of a storm besides, whose history is short enough to be published
 LONG_REST_SECONDS = 0.02  # of a caller after each step: processes start sooner, and histories are shorter
 SEED = 5
 ENGINE_EVERY = 4  # of so many kills one hits the engine's process
@@ -93,9 +95,9 @@ class Load:
 
 def kill_some(
     server: Served, load: Load, lines: Lines, dice: random.Random, kills: range, engine_every: int
-) -> list[tuple[float, str]]:
-    """Kill one process after another; gives when, and of which part."""
-    made: list[tuple[float, str]] = []
+) -> dict[str, list[float]]:
+    """Kill one process after another; gives when, of each part of the server."""
+    times: dict[str, list[float]] = {"engine": [], "http": []}
     for n in kills:
         before = load.calls
         until = time.monotonic() + 60
@@ -108,12 +110,12 @@ def kill_some(
         part = "engine" if n % engine_every == engine_every - 1 else "http"
         found = server.wait_for(part, 1)
         victim = dice.choice(found)
-        made.append((lines.now(), part))
+        times[part].append(lines.now())
         os.kill(victim, signal.SIGKILL)
         if part == "engine":
             lines.started(life=n)
         server.wait_for(part, len(found), {victim})
-    return made
+    return times
 
 
 def drain(url: str, lines: Lines) -> None:
@@ -208,16 +210,21 @@ def test_hundreds_of_kills_over_the_ring(tmp_path: Path, record_proof: Callable[
 
 def storms(folder: Path, kills: int, transport: str, record: Callable[..., None]) -> None:
     """Storms one after the other, each with its seed, in one row of the proof; kills are counted through them all."""
-    seen, firsts = Counter[str](), range(0, kills, STORM_KILLS)
-    seeds = range(SEED, SEED + len(firsts))
+    seen, kept = Counter[str](), Kept(f"storms, of {SLICE_KILLS} kills")
+    firsts = range(0, kills, STORM_KILLS)
+    storms = [range(first, min(first + STORM_KILLS, kills)) for first in firsts]
+    storms.append(range(kills, kills + SLICE_KILLS))
+    seeds = range(SEED, SEED + len(storms))
     try:
-        for seed, first in zip(seeds, firsts, strict=True):
+        for seed, part in zip(seeds, storms, strict=True):
             (folder / str(seed)).mkdir()
-            part = range(first, min(first + STORM_KILLS, kills))
-            storm(folder / str(seed), part, LONG_ENGINE_EVERY, transport, seed, LONG_REST_SECONDS, seen)
+            storm(folder / str(seed), part, LONG_ENGINE_EVERY, transport, seed, LONG_REST_SECONDS, seen, kept)
             print(f"seed {seed}: {dict(seen)}", flush=True)
-        engine = kills // LONG_ENGINE_EVERY
-        assert (seen["http"], seen["engine"]) == (kills - engine, engine)
+        every = kills + SLICE_KILLS
+        assert (seen["http"], seen["engine"]) == (
+            every - every // LONG_ENGINE_EVERY,
+            every // LONG_ENGINE_EVERY,
+        )
     finally:
         record(
             "processes of a server killed" + (", over the ring" if transport == "ring" else ""),
@@ -225,8 +232,9 @@ def storms(folder: Path, kills: int, transport: str, record: Callable[..., None]
             faults=seen["hits"],
             lost=seen["violations"],
             seed=f"{SEED} to {seeds[-1]}",
-            note=f"{seen['http']:,} kills of HTTP processes, {seen['engine']:,} of the engine;"
-            f" {seen['hits']:,} with a call in flight",
+            note=f"{seen['http']:,} kills of HTTP processes, {seen['engine']:,} of the engine; counted are those of an HTTP"
+            " process that broke off a call it had, and those of the engine with any call in flight",
+            **kept.told(),
         )
 
 
@@ -238,16 +246,19 @@ def storm(
     seed: int = SEED,
     rest_seconds: float = 0.0,
     seen: Counter[str] | None = None,
+    kept: Kept | None = None,
 ) -> None:
     history = folder / "history.jsonl"
     lines = Lines(history, time.time() - time.monotonic(), 0)
     lines.write(Header(drained=True, origin={"seed": seed}))
     lines.started(life=0)
-    with served(folder, "--workers", "2", "--queue", "default", "--transport", transport) as server:
+    broken = Broken(lines.now)
+    asked = ("--workers", "2", "--queue", "default", "--transport", transport)
+    with served(folder, *asked) as server, broken.watched():
         load_ = Load(server.url, lines, rest_seconds)
         load_.start()
         try:
-            made = kill_some(server, load_, lines, random.Random(seed), kills, engine_every)
+            times = kill_some(server, load_, lines, random.Random(seed), kills, engine_every)
             until = time.monotonic() + 30
             while rings(server) is not (transport == "ring"):
                 assert time.monotonic() < until, "it is not the transport that was asked for"
@@ -260,12 +271,14 @@ def storm(
     lines.close()
     found = load(history)
     violations = judge(found)
-    hit = on_a_call(found, [when for when, _ in made])
+    hit = broken.met_by(times["http"]) + on_a_call(found, times["engine"])
     if seen is not None:
-        seen.update(part for _, part in made)
+        seen.update({part: len(made) for part, made in times.items()})
         seen.update(operations=acknowledged(found), hits=hit, violations=len(violations))
+    if kept is not None:
+        kept.add(found)
     assert not violations, "\n".join(violation.story(found) for violation in violations[:5])
-    assert hit > len(made) / 10, "few kills met a call"
+    assert hit > len(kills) / 10, "few kills met a call"
     done = [request for request in found.of("complete") if request.answered]
     assert len(done) > 20
     refused = [line.error for line in found.lines if isinstance(line, End) and line.error]

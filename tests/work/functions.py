@@ -44,9 +44,13 @@ def block(lease: Lease) -> bytes:
 
 
 def work_a_little(lease: Lease) -> bytes:
-    """Say in the folder of the test that this process is at work, take a moment, and turn the payload round."""
-    (Path(os.environ["FAIRWAY_TEST_FOLDER"]) / f"began-{os.getpid()}").touch()
+    """Turn the payload round in a moment; the folder of the test says that this process began, and where it is."""
+    folder, who = Path(os.environ["FAIRWAY_TEST_FOLDER"]), os.getpid()
+    (folder / f"began-{who}").touch()
+    here = folder / f"at-{who}-{lease.submission}-{lease.index}"
+    here.touch()
     time.sleep(0.005)
+    here.unlink()
     return reverse(lease)
 
 
