@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
-# A comment before a block of `sh` says why no test runs it.
+# A comment before a block says why no test runs it.
 _FENCE = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n+)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -22,6 +22,11 @@ class Block:
     text: str
     line: int
     not_run: str = ""
+
+    @property
+    def next_line(self) -> int:
+        """Where the text of a block begins that follows this one at once."""
+        return self.line + self.text.count("\n") + 3
 
 
 def every_block(page: Path) -> list[Block]:

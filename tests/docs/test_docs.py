@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from fairway.server.settings import settings
-from tests.docs.pages import PAGES, ROOT, blocks, execute, links
+from tests.docs.consoles import alike
+from tests.docs.pages import PAGES, ROOT, blocks, every_block, execute, links
 from tests.ring.need import need_ring
 
 ALL = [*PAGES, *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"))]
@@ -31,14 +32,34 @@ RUN = [
 
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_every_python_example_of_a_page_runs_in_order(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if page.stem == "ring":
         need_ring()
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": page.stem}
+    shown = {
+        block.line: block.text for block in blocks(page, "text")
+    }  # right behind a program: what it prints
     for block in blocks(page, "python"):
-        execute(page, block, names)
+        if not block.not_run:
+            capsys.readouterr()
+            execute(page, block, names)
+            printed = capsys.readouterr().out.splitlines()
+            said = shown.get(block.next_line)
+            assert said is None or list(map(alike, printed)) == list(map(alike, said.splitlines()))
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_every_block_has_a_language_and_one_that_is_not_run_has_a_reason(page: Path) -> None:
+    found = every_block(page)
+    fences = re.findall(r"^```", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) == 2 * len(found), "a block is not closed, or what opens it is not understood"
+    for block in found:
+        assert block.language, f"{name(page)}:{block.line}: text, python, console, sh, ...?"
+        assert block.language in ("python", "sh") or not block.not_run
+        program = re.search(r"^(?:import|from) \w", block.text, re.MULTILINE)
+        assert block.language == "python" or not program, f"{name(page)}:{block.line} is a program"
 
 
 def test_the_pages_that_teach_have_examples() -> None:
