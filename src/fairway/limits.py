@@ -224,7 +224,9 @@ DELETES_MAX: Final = 100  # deletes left in the middle that a repairer goes on w
 DELETES_SECONDS: Final = 10.0  # between two looks for them
 BUCKET_CLOSE_SECONDS: Final = 2.0  # a close waits so long for the statement that the repairer is at
 WAL_CHECKPOINT_PAGES: Final = 1000  # SQLite's own default: 4 MiB of log, then whoever commits copies it
-BUCKET_POLL_SECONDS_MAX: Final = 0.25  # how often a waiting reserve looks; on a server, one for all of a process
+BUCKET_POLL_SECONDS_MAX: Final = (
+    0.25  # how often a waiting reserve looks; on a server, one for all of a process
+)
 LINE_MESSAGES_MAX: Final = 256  # taken by one look for several waiting callers: 16 MiB of the largest
 
 # -- HTTP: the server

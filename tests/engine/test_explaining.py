@@ -6,6 +6,7 @@ import pytest
 
 from fairway import limits
 from fairway.engine.commands import Explain
+from fairway.errors import StoreFailed
 from tests.engine.desk import Desk, answer, chunks
 
 
@@ -63,7 +64,7 @@ def test_explain_waits_for_a_read_that_failed_and_is_told_when_the_queue_is_paus
     desk.reads_go_on = False
     asked = desk.send(Explain('SelectOnly("mode", "none", Fair)'))
     for read in desk.engine.begin_reads(desk.now):
-        desk.engine.read_failed(read, desk.now)
+        desk.engine.read_failed(read, desk.now, StoreFailed())
     assert not asked.answered and desk.state.askers
     other = desk.send(Explain('SelectOnly("mode", "no", Fair)'))
     desk.pause()
@@ -107,7 +108,7 @@ def test_searches_of_callers_that_are_gone_are_not_all_kept() -> None:
     for i in range(3 * limits.PLANS_MAX):
         wait = desk.wait_for_work(600, strategy=f'SelectOnly("k", {i}, Fair)')
         for read in desk.engine.begin_reads(desk.now):
-            desk.engine.read_failed(read, desk.now)
+            desk.engine.read_failed(read, desk.now, StoreFailed())
         desk.now += limits.READ_RETRY_SECONDS_MAX
         desk.engine.abandon(wait)
     assert len(desk.state.aside.searches) <= limits.PLANS_MAX + 1

@@ -75,6 +75,21 @@ def test_a_reserve_is_told_why_the_store_cannot_be_read() -> None:
     assert sorted(before + desk.taken()) == [(id, 0) for id in ids]
 
 
+def test_an_explain_is_told_why_the_store_cannot_be_read() -> None:
+    desk = Broken(window=2)
+    for _ in range(10):
+        desk.message()
+    desk.down = True
+    desk.taken()
+    draft = desk.until_answered(desk.send(c.Explain("Fair")))
+    assert isinstance(draft.error, StoreFailed) and "down" in str(draft.error)
+    assert not desk.state.askers and desk.state.plans.peek("Fair").pinned == 0  # pyright: ignore
+    desk.down = False
+    desk.pass_time(READ_RETRY_SECONDS_MAX)
+    draft = desk.until_answered(desk.send(c.Explain("Fair")))
+    assert draft.error is None and "1. tenant" in str(draft.reply)
+
+
 def test_a_reserve_is_not_told_of_a_failure_that_passes() -> None:
     desk = Broken(window=2)
     for _ in range(10):

@@ -232,8 +232,8 @@ def storms(folder: Path, kills: int, transport: str, record: Callable[..., None]
             faults=seen["hits"],
             lost=seen["violations"],
             seed=f"{SEED} to {seeds[-1]}",
-            note=f"{seen['http']:,} kills of HTTP processes, {seen['engine']:,} of the engine; counted are those of an HTTP"
-            " process that broke off a call it had, and those of the engine with any call in flight",
+            note=f"{seen['http']:,} kills of HTTP processes, {seen['engine']:,} of the engine; counted are those of an"
+            " HTTP process that broke off a call it had, and those of the engine with any call in flight",
             **kept.told(),
         )
 

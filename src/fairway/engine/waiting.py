@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from heapq import heapify, heappop, heappush
 
+from fairway.engine import explaining
 from fairway.engine.answering import answer, record_outcome, refuse
 from fairway.engine.commands import Reserved
 from fairway.engine.draft import Draft
@@ -193,9 +194,7 @@ def abandon(state: State, draft: Draft) -> None:
             leave(state, who)
     elif isinstance(who, Asker):
         draft.answered = True
-        state.askers.remove(who)
-        who.plan.pinned -= 1
-        state.plans.give_back(who.plan)
+        explaining.leave(state, who)
 
 
 def open_drafts(state: State) -> list[Draft]:

@@ -12,6 +12,7 @@ from fairway.engine import search, steering
 from fairway.engine import windowing as windowing_
 from fairway.engine.reads import Read
 from fairway.engine.state import State
+from fairway.errors import FairwayError
 from fairway.fair.levels import Forecast, Level
 from fairway.fair.tracking import NEVER, Mode, Tracking
 from fairway.testing.planted.planting import wrong
@@ -64,9 +65,9 @@ _fail_read = windowing_.fail
 
 
 @wrong("a read that failed is not made again", windowing_, "fail")
-def give_up(state: State, read: Read) -> None:
+def give_up(state: State, read: Read, error: FairwayError) -> None:
     if read.kind != "main":
-        _fail_read(state, read)
+        _fail_read(state, read, error)
     elif state.aside.reading.pop(read.ticket, None) is not None:
         state.aside.tickets.close(read.ticket)
 
