@@ -31,6 +31,7 @@ def admit(state: State, ready: list[Run], others: list[Run]) -> None:
             aside.bytes += RUN_BYTES * len(runs)
         aside.here += len(runs)
         state.live += len(runs)
+        state.roll.add(runs)
         if state.plans.laned:
             for run in runs:
                 state.plans.enters(run, run.waiting)
@@ -57,6 +58,7 @@ def admit_again(state: State, run: Run) -> None:
     if id not in state.runs:  # else it ended and its leases are still out
         aside.bytes += bytes_of(run)
     state.runs[id] = run
+    state.roll.add((run,))
     aside.here += 1
     tenant.runs[id] = None
     tenant.submissions += 1

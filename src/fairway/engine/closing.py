@@ -28,11 +28,12 @@ from fairway.model.stored import Drop, Group, Kind, Put
 class Closing:
     """A closed group on its way to the store, with the drafts that leave when it is stored."""
 
-    __slots__ = ("calls", "drafts", "ends", "group", "keys", "moved", "number", "places")
+    __slots__ = ("calls", "drafts", "ends", "group", "keys", "last_id", "moved", "number", "places")
 
-    def __init__(self, group: Group | None, filling: Filling, number: int) -> None:
+    def __init__(self, group: Group | None, filling: Filling, number: int, last_id: int) -> None:
         self.group = group
         self.number = number
+        self.last_id = last_id  # the highest that was given by then
         self.drafts: list[Draft] = filling.drafts
         self.calls = filling.calls
         self.ends = [end.id for end in filling.ends] + filling.left
@@ -95,7 +96,7 @@ def close(state: State, range_id: int) -> Closing | None:
         if not filling.drafts:
             return None
         state.filling = Filling()
-        return Closing(None, filling, number - 1)
+        return Closing(None, filling, number - 1, state.last_id)
     if carries:
         carry(state)
     given_up = _advance(state)
@@ -127,7 +128,7 @@ def close(state: State, range_id: int) -> Closing | None:
     state.syncs += filling.sync
     state.filling = Filling()
     state.number += 1
-    return Closing(group, filling, number)
+    return Closing(group, filling, number, state.last_id)
 
 
 def _advance(state: State) -> Level | None:

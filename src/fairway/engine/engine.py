@@ -386,7 +386,7 @@ class Engine:
     def stored(self, closed: Closing) -> None:
         """The group is stored: its drafts leave."""
         if closed.group is not None:
-            self.state.stored_number = closed.number
+            self.state.stored_number, self.state.stored_id = closed.number, closed.last_id
             windowing.stored(self.state, closed.places)
             self._after_reads()
         elif self.state.aside.spare:

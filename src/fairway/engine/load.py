@@ -22,6 +22,7 @@ from fairway.engine.reads import Answer, Read
 from fairway.engine.records import Answered, Record, Tallied, Tallies, Turned
 from fairway.engine.records import decode as decode_records
 from fairway.engine.replay import Replay
+from fairway.engine.roll import Roll
 from fairway.engine.run import Run
 from fairway.engine.state import DUE_DEADLINE, DUE_START, MetaBody, Start, State
 from fairway.engine.thaw import decode_described, pages_into, thaw
@@ -89,7 +90,7 @@ def _empty(meta: Meta, start: Start) -> State:
     plans: Plans[Run] = Plans(tables, dice, runs, lambda run: len(run.out), steps=start.plan_steps)
     epoch = epoch_of(meta.range_id, start.epoch_bits)
     state = State(start.queue, meta.queue_number, epoch, body, tables, plans)
-    state.runs = runs
+    state.runs, state.roll = runs, Roll(runs)
     state.last_id = max(state.last_id, start.above_id)
     state.number = meta.number + 1
     state.stored_number = meta.number

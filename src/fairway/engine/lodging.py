@@ -67,6 +67,7 @@ def enter(state: State, run: Run) -> None:
     if state.tenants.get(owner.name) is not owner:
         run.owner = owner = state.tenant(owner.name)
     state.runs[run.id] = run
+    state.roll.add((run,))
     state.aside.here += 1
     owner.runs[run.id] = None
     owner.away -= run.waiting

@@ -72,6 +72,9 @@ class Found(msgspec.Struct):
     pages: dict[tuple[int, int], bytes] = {}  # by submission and stored part
     listed: list[StoredRun] = []  # active runs in id order
     more: bool = False  # there are more behind them
+    above: int | None = (
+        None  # runs with higher ids may have been stored after they were read; None: nothing was listed
+    )
 
     @property
     def lodges(self) -> bool:
@@ -89,6 +92,7 @@ class Lookups(msgspec.Struct):
     pages: list[tuple[int, int]] = []  # submission and page
     listing: Listing | None = None
     slack: int = 0  # rows that may turn out to have ended
+    above: int = 0  # the highest id that is stored
     dead: bool = False  # active runs with dead chunks
 
     def read(self, source: Source) -> Found:
@@ -108,6 +112,7 @@ class Lookups(msgspec.Struct):
             given, limit = self.listing, min(self.listing.limit, LIST_ROWS_MAX) + 1 + self.slack
             found.listed = source.listed(given.tenant, _pairs(given.metadata), given.after, limit)
             found.more = len(found.listed) == limit
+            found.above = self.above
         if self.dead:
             ids = [int(key) for key, _, body in source.objects(Kind.PROGRESS) if decode_progress(body).dead]
             found.listed = [

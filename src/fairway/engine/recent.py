@@ -6,6 +6,7 @@ Guards: a lookup that read the store before a write and is used after it still s
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -36,6 +37,9 @@ class Recent(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._values)
 
     def __contains__(self, key: K) -> bool:
         return key in self._values

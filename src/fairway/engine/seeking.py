@@ -5,6 +5,7 @@ Guards: a read that began before a group was stored is answered together with wh
 
 from __future__ import annotations
 
+from fairway.engine import listing
 from fairway.engine.clients import decode_reply
 from fairway.engine.closing import Closing
 from fairway.engine.commands import (
@@ -71,8 +72,8 @@ class Seeking:
             case Pause() as command:
                 wanted.runs = [command.submission] if self._unknown(command.submission) else []
             case ListActive() as command:
-                if self._is_away():
-                    wanted.listing = command
+                if self._is_away() or listing.asks_index(self._state, command):
+                    wanted.listing, wanted.above = command, self._state.stored_id
                     wanted.slack = len(self._state.recent_ends) + _ENDED_MEANWHILE
             case ListDead():
                 wanted.dead = self._is_away()
@@ -138,4 +139,5 @@ class Seeking:
         state = self._state
         state.recent_ends.stored(closed.ends, closed.number, begun, oldest)
         state.recent_keys.stored(closed.keys, closed.number, begun, oldest)
+        state.recent_lives.stored(closed.moved, closed.number, begun, oldest)
         state.aside.carried.stored(closed.moved, closed.number, begun, oldest)

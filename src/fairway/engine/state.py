@@ -21,6 +21,7 @@ from fairway.engine.filling import Filling
 from fairway.engine.holds import Hold
 from fairway.engine.recent import Recent
 from fairway.engine.reservers import Reservers
+from fairway.engine.roll import Roll
 from fairway.engine.run import Run
 from fairway.engine.tenant import Tenant
 from fairway.fair.levels import Forecast, Level
@@ -132,6 +133,7 @@ class State:
         self.config = QueueConfig()
         self.paused = False
         self.runs: dict[int, Run] = {}
+        self.roll = Roll(self.runs)
         self.tenants: dict[str, Tenant] = {}
         self.tables = tables
         self.plans = plans
@@ -165,16 +167,14 @@ class State:
         self.filling = Filling()
         self.number = 0  # of the filling group
         self.stored_number = 0  # of the last stored one
+        self.stored_id = body.last_id  # the highest id in it or before it
         self.dirty = Dirty()
         self.recent_ends: Recent[int, Run] = Recent()
         self.recent_keys: Recent[tuple[str, str], KeyRow] = Recent()
+        self.recent_lives: Recent[int, None] = Recent()  # ended runs that are active again
         # counters since the start
-        self.groups = 0
-        self.calls = 0
-        self.syncs = 0
-        self.handed = 0  # chunks
-        self.completed = 0
-        self.died = 0
+        self.groups = self.calls = self.syncs = 0
+        self.handed = self.completed = self.died = 0  # chunks
 
     def tenant(self, name: str) -> Tenant:
         """The tenant, made if it is new."""

@@ -147,6 +147,7 @@ def _revive(state: State, run: Run, found: Found) -> None:
         if put.kind is Kind.PAGE and put.key == run.id:
             state.dirty.write_now(Kind.PAGE, run.id, page_of(put.part))
     state.recent_ends.forget(run.id)  # else it would count as ended once it leaves memory
+    state.recent_lives.put(run.id, None, state.number)
     admit_again(state, run)
 
 

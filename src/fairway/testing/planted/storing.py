@@ -64,7 +64,7 @@ def leases_from_memory(state: State, range_id: int) -> Closing | None:
     leases = bool(filling.records) and all(isinstance(r, Leased | Answered) for r in filling.records)
     if leases and not filling.sync and not state.dirty.urgent and not filling.rows:
         state.filling = Filling()
-        return Closing(None, filling, state.number - 1)
+        return Closing(None, filling, state.number - 1, state.last_id)
     return _close(state, range_id)
 
 
