@@ -77,3 +77,35 @@ FOUND: dict[str, tuple[int, str]] = {
     "no work is said before the store is asked": (0, "no_wrong_empty_answer"),
     "a resumed tenant is not looked for in the store": (36, "nothing_is_lost"),
 }
+
+# Of the bugs in the Cassandra store, on an imagined cluster.
+FOUND_ON_CLUSTERS: dict[str, tuple[int, str]] = {
+    "the log is written without the number in its condition": (59, "same_number_same_answer"),
+    "the log is written under whatever range id is there": (45, "attempts_are_counted"),
+    "a settle believes a write that was not answered": (5, "nothing_is_raised"),
+    "a settle believes a write that was refused": (8, "nothing_is_raised"),
+    "a number that is not stored is not burnt": (98, "nothing_is_raised"),
+    "pages are written after their group": (0, "nothing_is_raised"),
+    "the log is trimmed before its groups are in the tables": (0, "nothing_is_lost"),
+    "a new owner does not carry out the log": (2, "nothing_is_lost"),
+    "the pages of the last group are swept": (0, "nothing_is_raised"),
+    "writes into the tables do not carry their group's number": (0, "nothing_is_lost"),
+    "what was removed is covered for groups to come as well": (0, "nothing_is_lost"),
+    "a gap is as wide as what was removed, whatever lives in it": (1, "nothing_is_raised"),
+}
+
+# Of the bugs in the SQLite store, the rule of `fairway.testing.StoreConformance` that each of them breaks.
+FOUND_IN_FILES: dict[str, str] = {
+    "a group is not one transaction": "test_a_group_is_stored_whole_or_not_at_all",
+    "the journal is cut before its group is stored": "test_a_group_is_stored_whole_or_not_at_all",
+    "what a group purges leaves before it is stored": (
+        "test_taking_over_raises_the_range_id_and_fences_the_former_owner"
+    ),
+    "the group number is not in the claim": "test_a_group_must_have_the_next_number",
+    "the range id is not in the claim": "test_a_handle_that_never_took_over_cannot_write",
+    "a settle believes a commit that failed": "test_settle_says_true_of_a_stored_group",
+    "a number that was not stored is not burnt": (
+        "test_settle_burns_the_number_of_a_group_that_is_not_stored"
+    ),
+    "a settle does not look who owns": "test_settle_is_fenced_too",
+}

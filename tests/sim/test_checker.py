@@ -68,6 +68,13 @@ def calls_are_whole__clock() -> Story:
 
 
 @planted
+def calls_are_whole__another_answer() -> Story:
+    s = clean()
+    s.go("submit", {"ids": [77], "known": [False]}, offers=[{"payloads": ["a"]}, {"payloads": ["b"]}])
+    return s
+
+
+@planted
 def same_number_same_answer() -> Story:
     s = Story()
     s.submit(10, number=1)

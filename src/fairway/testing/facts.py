@@ -153,7 +153,8 @@ class Facts:
                 continue
             for n, given in enumerate(request.args["offers"]):
                 offered = Offered(request, given)
-                if request.answered:
+                # A queue that is broken may answer with something else, which the checks of numbers tell.
+                if request.answered and n < len(request.ok.get("ids", ())):
                     offered.id, offered.known = request.ok["ids"][n], request.ok["known"][n]
                     self.by_id.setdefault(offered.id, []).append(offered)
                 self.offers.append(offered)

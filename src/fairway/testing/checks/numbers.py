@@ -16,10 +16,13 @@ _UNSYNCED = ("reserve", "renew", "release")
 
 
 def check_calls_are_whole(history: History) -> list[Violation]:
-    """Every answer belongs to one open call, and the history's clock does not go back."""
+    """Every answer belongs to one open call and to what it asked, and the history's clock does not go back."""
     violations = [
         Violation("calls_are_whole", "an answer came for no open call", (place,)) for place in history.strays
     ]
+    for request in history.of("submit"):
+        if request.answered and len(request.ok.get("ids", ())) != len(request.args["offers"]):
+            violations.append(found("calls_are_whole", "an answer is not one to what was asked", request))
     last = 0.0
     for place, line in enumerate(history.lines):
         if isinstance(line, Begin | End):

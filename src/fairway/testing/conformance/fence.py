@@ -33,14 +33,15 @@ class FenceRules:
     def test_taking_over_raises_the_range_id_and_fences_the_former_owner(
         self, make: Make, owner: Owner
     ) -> None:
-        owner.write(meta=b"first", rows=[owner.row(1)])
+        owner.write(meta=b"first", rows=[owner.row(1), owner.row(3)], ends=[owner.end(3)], journal=b"j")
         second = Owner(make("q"))
         assert second.meta.range_id == owner.meta.range_id + 1
         assert (second.meta.number, second.meta.body) == (1, b"first")
-        before = everything(owner.store, [owner.id(1), owner.id(2)])
+        ids = [owner.id(n) for n in (1, 2, 3)]
+        before = everything(owner.store, ids)
         with pytest.raises(Fenced):
-            owner.write(meta=b"late", rows=[owner.row(2)], events=b"e")
-        assert everything(owner.store, [owner.id(1), owner.id(2)]) == before
+            owner.write(meta=b"late", rows=[owner.row(2)], events=b"e", journal_floor=2, purge=[owner.id(3)])
+        assert everything(owner.store, ids) == before
         second.write(rows=[second.row(2)])
         assert second.active() == [1, 2]
         second.store.close()

@@ -58,7 +58,10 @@ class WholeRules:
 
     @pytest.mark.parametrize("bad", ["run twice", "end twice", "wrong place", "end of none", "move of none"])
     def test_a_group_is_stored_whole_or_not_at_all(self, owner: Owner, bad: str) -> None:
-        owner.write(rows=[owner.row(n, 5) for n in (1, 2, 3)], ends=[owner.end(2, 5)], meta=b"good")
+        had = {"puts": [Put(Kind.HOLD, 2, 0, b"h")], "keys": [KeyRow("", "old", owner.id(4), b"", 1.0)]}
+        logs = {"journal": b"j", "events": b"e", "event_time": 1.0}
+        rows, ends = [owner.row(n, 5) for n in (1, 2, 3, 4)], [owner.end(n, 5) for n in (2, 4)]
+        owner.write(rows=rows, ends=ends, meta=b"good", **had, **logs)
         parts: dict[str, list[Any]] = {
             "run twice": [owner.row(8), owner.row(1, 6)],
             "end twice": [owner.end(3, 5), owner.end(2, 5)],
@@ -70,10 +73,12 @@ class WholeRules:
         ids = [owner.id(n) for n in range(10)]
         before = everything(owner.store, ids)
         rest = {"puts": [Put(Kind.HOLD, 1, 0, b"o")], "events": b"e", "journal": b"j", "meta": b"bad"}
+        leaves = {"drops": [Drop(Kind.HOLD, 2, 0)], "purge": [owner.id(4)], "purge_keys": [("", "old")]}
+        floors = {"journal_floor": 2, "purge_events_before": 9.0}
         with pytest.raises(StoreFailed):
-            owner.write(**{field: parts[bad]}, **rest, keys=[KeyRow("", "k", 1, b"")])
+            owner.write(**{field: parts[bad]}, **rest, **leaves, **floors, keys=[KeyRow("", "k", 1, b"")])
         assert everything(owner.store, ids) == before
-        assert owner.store.key("", "k") is None
+        assert owner.store.key("", "k") is None and owner.store.key("", "old") is not None
         assert owner.store.take_over().body == b"good"
 
     def test_a_run_with_an_id_of_another_queue_is_refused(self, owner: Owner) -> None:

@@ -1,7 +1,8 @@
 """Planted bugs: what the simulator must find, each a shipped function that is wrong in one way.
 
 Guards: a checker that finds nothing proves nothing. `BUGS` names them all, `planted` plants one, `search` looks for a
-seed that shows it.
+seed that shows it. `clustering` and `filing` have the bugs of the stores; they stand apart, as the first needs
+Cassandra's driver.
 """
 
 from __future__ import annotations

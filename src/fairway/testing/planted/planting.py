@@ -40,32 +40,33 @@ def _is_shipped(module: str) -> bool:
     return module.startswith("fairway.") and not module.startswith(__package__ or "")
 
 
-BUGS: dict[str, list[Swap]] = {}
-"""Every planted bug by the sentence that names it."""
+Bugs = dict[str, list[Swap]]
+BUGS: Bugs = {}
+"""Every bug that is planted above the stores, by the sentence that names it; those of a store stand in its module."""
 
 
-def wrong(bug: str, owner: Any, name: str, *, here: bool = False) -> Callable[[W], W]:
+def wrong(bug: str, owner: Any, name: str, *, here: bool = False, bugs: Bugs = BUGS) -> Callable[[W], W]:
     """The function below stands for `owner.name` while the bug is planted."""
 
     def register(function: W) -> W:
-        plant(bug, owner, name, function, here=here)
+        plant(bug, owner, name, function, here=here, bugs=bugs)
         return function
 
     return register
 
 
-def plant(bug: str, owner: Any, name: str, value: Any, *, here: bool = False) -> None:
+def plant(bug: str, owner: Any, name: str, value: Any, *, here: bool = False, bugs: Bugs = BUGS) -> None:
     """As `wrong`, for a value that is no function, or that stands in several places."""
     assert name in vars(owner), f"{owner} has no {name}: the bug {bug!r} would change nothing"
-    BUGS.setdefault(bug, []).append(Swap(owner, name, value, here))
+    bugs.setdefault(bug, []).append(Swap(owner, name, value, here))
 
 
 @contextmanager
-def planted(bug: str) -> Iterator[None]:
+def planted(bug: str, bugs: Bugs = BUGS) -> Iterator[None]:
     """The bug is there until the end of the block."""
     before: list[tuple[Any, str, Any]] = []
     try:
-        for swap in BUGS[bug]:
+        for swap in bugs[bug]:
             for owner, name in swap.places():
                 before.append((owner, name, vars(owner)[name]))
                 setattr(owner, name, swap.wrong)

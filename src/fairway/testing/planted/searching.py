@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairway.testing.planted.planting import planted
+from fairway.testing.planted.planting import BUGS, Bugs, planted
+from fairway.testing.shrink import Simulate
 from fairway.testing.simulate import STEPS, simulate
 
 
@@ -21,17 +22,21 @@ class Found(msgspec.Struct):
     checks: list[str]
 
 
-def found_by(bug: str, seed: int, steps: int = STEPS) -> list[str]:
+def found_by(
+    bug: str, seed: int, steps: int = STEPS, *, bugs: Bugs = BUGS, run: Simulate = simulate
+) -> list[str]:
     """The checks that fail on one seed with the bug planted."""
-    with planted(bug):
-        violations = simulate(seed, steps).outcome.violations
+    with planted(bug, bugs):
+        violations = run(seed, steps).outcome.violations
     return sorted({violation.check for violation in violations})
 
 
-def search(bug: str, seeds: Iterable[int], steps: int = STEPS) -> Found | None:
+def search(
+    bug: str, seeds: Iterable[int], steps: int = STEPS, *, bugs: Bugs = BUGS, run: Simulate = simulate
+) -> Found | None:
     """The first of the seeds that shows the bug; None if none does."""
     for seed in seeds:
-        checks = found_by(bug, seed, steps)
+        checks = found_by(bug, seed, steps, bugs=bugs, run=run)
         if checks:
             return Found(bug, seed, checks)
     return None
