@@ -45,7 +45,7 @@ coverage: $(ready) ## run all tests and show the lines that none of them ran
 proof: $(ready) ## run the long storms (hours)
 	@sh tools/proof.sh
 
-bench: $(ready) ## measure beside the peers and write the tables of docs/performance.md (BENCH="NAME ...")
+bench: $(ready) ## measure beside the peers (servers: see docs/performance.md) and write its tables (BENCH="NAME ...")
 	@$(bin)/python -m tools.bench --install $(BENCH)
 
 docs: $(ready) ## write the reference anew and build build/site, strictly

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Figures, parser
+from figures.versions import of_cassandra, of_java
 
 # bench/cassandra.py is called like the driver's package, which must be found and not that file.
 sys.path.remove(str(Path(__file__).resolve().parent))
@@ -118,6 +119,12 @@ def measure(url: str, batch: int, threads: int, seconds: float) -> dict[str, dic
 
 def run(figures: Figures, store: str, url: str, seconds: float, batches: tuple[int, ...]) -> None:
     lwts = url.startswith("cassandra:")
+    if lwts:
+        from fairway.store.cassandra import Address, Connection
+
+        connection = Connection.open(Address.parse(url))
+        figures.versions |= of_cassandra(connection.session)
+        connection.close()
     table = figures.table(
         f"{store}: messages of {len(PAYLOAD)} bytes, {seconds:g} s each",
         *("what", "at a time", "threads", "messages/s", "CPU us"),
@@ -169,9 +176,10 @@ def main() -> None:
     for nodes in wanted:
         try:
             with store_of(nodes) as url:
+                figures.versions |= of_java() if nodes else {}
                 run(figures, STORES[nodes], url, seconds, batches)
         except NeedMissing as error:
-            figures.note(f"Left out: {STORES[nodes]} ({error}).")
+            figures.leave_out(STORES[nodes], str(error))
     figures.end()
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Figures, Table, parser
+from figures.versions import of_cassandra, of_java
 
 # This file is called like the driver's package, which must be found and not this file.
 sys.path.remove(str(Path(__file__).resolve().parent))
@@ -195,10 +196,12 @@ def main() -> None:
         given.batch, given.seconds, given.messages, given.small = 50, 0.5, 500, True
     figures = Figures("cassandra", given)
     with node(given.url, given.small) as (url, pid):
+        figures.versions |= {} if given.url else of_java()
         name = uuid.uuid4().hex
         with fairway.open(url, queue=name) as q:
             connection = Connection.open(Address.parse(url))
             store = CassandraStore.open(connection, name)
+            figures.versions |= of_cassandra(connection.session)
             rates = figures.table("One client, one node", "what", *RATES)
             throughput(Timed(rates, pid, given.seconds), q, given.batch)
             counts = figures.table("What it sends and leaves", "what", "figure")

@@ -31,6 +31,7 @@ from typing import Any
 
 import pyarrow as pa
 from figures import Figures, parser, times
+from figures.versions import of_spark
 
 import fairway
 import fairway.spark
@@ -327,6 +328,7 @@ def main() -> None:
             table.add(part, own[part])
         fn = sleeping(given.work) if given.sleep else computing(rounds_of(given.work))
         ways = Ways(name, fn, given.per_batch)
+        figures.versions |= of_spark(ways.spark)
         found = in_turns(ways, given.rounds, given.batches)
     tell(figures, given, found)
     if ways.restarts:

@@ -182,7 +182,7 @@ async def measure_workers(folder: Path, workers: int, seconds: float, rounds: in
 def tell_spread(figures: Figures, title: str, found: Found) -> None:
     """The ring beside the socket: the spread over the rounds, and how often it took at least a tenth less."""
     if len(TRANSPORTS) < 2:
-        figures.note(f"Left out: {title.split(':')[0]}; the ring is not built here.")
+        figures.leave_out(title.split(":")[0], "the ring is not built here")
         return
     table = figures.table(
         title,

@@ -15,21 +15,20 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from figures import Figures, parser, times
+from figures.versions import of_packages, of_program
 from peers import syncs
 from peers.embedded import EMBEDDED, Peer
-from peers.servers import SERVERS
+from peers.servers import DEBIAN, SERVERS, located
 
 sys.path.append(
     str(Path(__file__).parent.parent / "build" / "peers")
@@ -38,15 +37,28 @@ PEERS = {**EMBEDDED, **SERVERS}
 BATCHES = (1, 100)
 DRAIN_SECONDS = 60.0  # a peer that takes this much longer than it was given is not measured
 MODULES = {"persist-queue": "persistqueue"}
+ASKED = {  # for its version: how a program is known, and what it is told
+    "beanstalkd": ("beanstalkd", "-v"),
+    "redis-server": ("Redis", "--version"),
+    "initdb": ("PostgreSQL", "--version"),
+}
 
 
 def missing(name: str) -> str:
-    """What a peer lacks here, or nothing."""
+    """What a peer lacks here and what brings it, or nothing."""
     kind = PEERS[name]
-    if kind.program and not shutil.which(kind.program):
-        return kind.program
+    if kind.program and not located(kind.program):
+        return lacking_program(kind.program)
     module = MODULES.get(kind.package, kind.package)
-    return kind.package if module and importlib.util.find_spec(module) is None else ""
+    if not module or importlib.util.find_spec(module) is not None:
+        return ""
+    return f"no {kind.package}: `make bench` brings it"
+
+
+def lacking_program(program: str) -> str:
+    """What to say of a program that is not there."""
+    brings = f"apt-get install {DEBIAN[program]}" if program in DEBIAN else "OPSQUEUE names it"
+    return f"no {program}: {brings}"
 
 
 def one(peer: Peer, verb: Callable[[int], int], batch: int, seconds: float, most: int) -> dict[str, float]:
@@ -171,18 +183,16 @@ def tell(figures: Figures, title: str, ours: str, found: dict[str, list[dict[str
 def versions(names: list[str]) -> dict[str, str]:
     """The versions of the peers that were measured."""
     told: dict[str, str] = {}
-    for name in names:
-        kind = PEERS[name]
-        try:
-            if kind.package:
-                told[kind.package] = version(kind.package)
-        except PackageNotFoundError:
-            continue
-        flag = {"beanstalkd": "-v", "redis-server": "--version", "initdb": "--version"}.get(kind.program)
-        if flag:
-            said = subprocess.run([kind.program, flag], capture_output=True, text=True).stdout.split()
-            told[kind.program] = next((w.removeprefix("v=") for w in said if any(c.isdigit() for c in w)), "")
+    for kind in map(PEERS.__getitem__, names):
+        told |= of_packages(kind.package) if kind.package else {}
+        told |= of_server(kind.program)
     return told
+
+
+def of_server(program: str) -> dict[str, str]:
+    """The version of a program that serves a peer."""
+    name, flag = ASKED.get(program, ("", ""))
+    return of_program(name, located(program), flag) if name else {}
 
 
 def main() -> None:
@@ -192,9 +202,15 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--peer", choices=list(PEERS), help="measure one in this process, and print JSON")
     options.add_argument("--folder", type=Path)
+    options.add_argument(
+        "--lacking", action="store_true", help="say which peers are missing, and run nothing"
+    )
     given = options.parse_args()
     if given.peer:
         print(json.dumps(measure(given.peer, given.folder, given.seconds)))
+        return
+    if given.lacking:
+        print("\n".join(f"{name} ({lack})" for name in PEERS if (lack := missing(name))))
         return
     if given.quick:
         given.seconds, given.rounds = 0.05, 1
@@ -222,8 +238,8 @@ def main() -> None:
     ):
         if part := {name: rounds for name, rounds in found.items() if name in kinds}:
             tell(figures, title, ours, part)
-    if lacking:
-        figures.note(f"Left out here: {', '.join(f'{n} (no {lack})' for n, lack in lacking.items())}.")
+    for name, lack in lacking.items():
+        figures.leave_out(name, lack)
     figures.end()
 
 

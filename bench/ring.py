@@ -43,9 +43,7 @@ def available(figures: Figures) -> dict[str, type[Way]]:
     found = dict(WAYS)
     if not BUILT:
         found = {name: kind for name, kind in found.items() if not issubclass(kind, Ring)}
-        figures.note(
-            "Left out: fairway.Ring, whose extension is not built; install a C compiler, then Fairway again."
-        )
+        figures.leave_out("fairway.Ring", "not built: install a C compiler, then Fairway again")
     peers = (
         ("faster-fifo, bytes", "faster_fifo", "faster-fifo"),
         ("pyzmq ipc, PUSH and PULL", "zmq", "pyzmq"),
@@ -56,9 +54,7 @@ def available(figures: Figures) -> dict[str, type[Way]]:
             figures.versions[package] = version(package)
         except ImportError:
             del found[name]
-            figures.note(
-                f"Left out: {name}, not installed; `python -m tools.bench --install ring` brings it."
-            )
+            figures.leave_out(name, "not installed: `make bench` brings it")
     return found
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import statistics
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from typing import Any
 
 import queues
 from figures import Figures, parser, times
-from peers.servers import free_port
+from peers.servers import free_port, located
 from served.line import measure_line
 from served.server import Line, Server, run, started
 from served.waiting import measure_waiting
@@ -300,13 +299,17 @@ PEERS: dict[str, Callable[[argparse.Namespace, Path], Coroutine[Any, Any, tuple[
 
 def measure_peers(args: argparse.Namespace, folder: Path, found: dict[str, Any], figures: Figures) -> None:
     for peer, measure in PEERS.items():
-        if shutil.which(peer):
+        if located(peer):
             found[f"{peer} put"], found[f"{peer} work"] = run(measure(args, folder))
+            figures.versions |= queues.of_server(peer)
+        else:
+            figures.leave_out(peer, queues.lacking_program(peer))
     for peer in () if args.quick else THROUGH_CLIENTS:
         lack = queues.missing(peer)
         if lack:
-            figures.note(f"Left out here: {peer} (no {lack}).")
+            figures.leave_out(peer, lack)
         elif (told := queues.apart(peer, args.seconds)) is not None:
+            figures.versions |= queues.versions([peer])
             for verb, name in (("put", "put"), ("work", "take")):
                 found[f"{peer} {verb}"] = (told["1"][name]["rate"], told["1"][name]["cpu_us"])
 

@@ -191,7 +191,7 @@ def test_a_row_whose_commit_did_not_lead_to_this_tree_is_marked(
 
 def test_git_is_asked_where_it_can_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proof, "ROOT", tmp_path)
-    assert proof.is_here("0123456") is None and proof._commit() == "unknown", "no clone"
+    assert proof.is_here("0123456") is None and proof.commit_here() == "unknown", "no clone"
 
     def git(*words: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
@@ -204,12 +204,12 @@ def test_git_is_asked_where_it_can_tell(tmp_path: Path, monkeypatch: pytest.Monk
     git("commit", "-q", "--allow-empty", "-m", "one")
     first = git("rev-parse", "--short", "HEAD")
     git("commit", "-q", "--allow-empty", "-m", "two")
-    assert proof.is_here(first) and proof.is_here(f"{first}-dirty") and proof._commit() != first
+    assert proof.is_here(first) and proof.is_here(f"{first}-dirty") and proof.commit_here() != first
     git("checkout", "-q", "--orphan", "other")
     git("commit", "-q", "--allow-empty", "-m", "another beginning")
     assert proof.is_here(first) is False and proof.is_here("0123456") is False
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert proof.is_here(first) is None and proof._commit() == "unknown", "no git"
+    assert proof.is_here(first) is None and proof.commit_here() == "unknown", "no git"
 
 
 def test_every_row_says_whether_its_commit_led_to_this_tree() -> None:

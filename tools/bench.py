@@ -1,9 +1,10 @@
 """Run the benches one after the other, and write their tables into the marked regions of a page.
 
-    python -m tools.bench [NAME ...] [--quick] [--full] [--install] [--found] [--page FILE]
+    python -m tools.bench [NAME ...] [--quick] [--full] [--install] [--found] [--force] [--page FILE]
 
 Guards: between `<!-- bench:NAME:begin -->` and `<!-- bench:NAME:end -->` stands what that bench wrote last, with date,
-machine, versions and load; everything around it stays as it was written by hand.
+commit, machine, versions and load; everything around it stays as it was written by hand. A table is not written over
+by one that lacks a peer of it, unless that is asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from tools.proof import commit_here
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
@@ -56,7 +59,9 @@ def run(name: str, quick: bool, full: bool) -> dict[str, Any] | None:
     if failed or not wrote.exists():
         print(f"{name}: FAILED", flush=True)
         return None
-    return json.loads(wrote.read_text())
+    found = {**json.loads(wrote.read_text()), "commit": commit_here()}
+    wrote.write_text(json.dumps(found, indent=1) + "\n")
+    return found
 
 
 def last(name: str) -> dict[str, Any] | None:
@@ -69,8 +74,9 @@ def region(found: dict[str, Any]) -> str:
     """What a bench found, as Markdown."""
     before, after = found["load"]
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    commit = f" at commit {found['commit']}" if found.get("commit") else ""
     lines = [
-        f"`fairway bench {found['bench']}` on {found['date']} UTC, {found['seconds']:,.0f} s;"
+        f"`fairway bench {found['bench']}` on {found['date']} UTC{commit}, {found['seconds']:,.0f} s;"
         f" {found['machine']}; load {before} before and {after} after; {versions}."
     ]
     for table in found["tables"]:
@@ -107,6 +113,25 @@ def write(page: Path, found: dict[str, Any]) -> None:
     page.write_text(put(page.read_text(encoding="utf-8"), found["bench"], region(found)), encoding="utf-8")
 
 
+def would_lose(page: Path, found: dict[str, Any]) -> dict[str, str]:
+    """The peers that the page has figures of and that were missing now, with what they lack."""
+    begin, end = f"<!-- bench:{found['bench']}:begin -->", f"<!-- bench:{found['bench']}:end -->"
+    old = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    told = [line for line in old.splitlines() if not line.startswith("Left out")]
+    return {
+        peer: lack for peer, lack in found.get("left_out", {}).items() if any(peer in line for line in told)
+    }
+
+
+def warn_of_missing(chosen: list[str]) -> None:
+    """Say before anything runs which peers are not here."""
+    if {"queues", "server"} & set(chosen):
+        command = [sys.executable, str(BENCH / "queues.py"), "--lacking"]
+        lacking = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        if lacking:
+            print("MISSING HERE, and left out of the tables:\n  " + lacking.replace("\n", "\n  "), flush=True)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -118,6 +143,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--found", action="store_true", help="run nothing; write what was found last")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "performance.md")
     parser.add_argument("--no-write", action="store_true", help="leave the page alone")
+    parser.add_argument(
+        "--force", action="store_true", help="write a table though a peer that it had is missing"
+    )
     given = parser.parse_args(arguments)
     known = names()
     unknown = sorted(set(given.names) - set(known))
@@ -125,19 +153,31 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(known)}")
     if given.install:
         install()
+    if not given.found:
+        warn_of_missing(given.names or known)
     failed: list[str] = []
+    kept: list[str] = []
     for name in given.names or known:
         found = last(name) if given.found else run(name, given.quick, given.full)
         if found is None:
             failed.append(name)
         elif not (given.quick or given.no_write):
-            write(given.page, found)
+            if (lost := would_lose(given.page, found)) and not given.force:
+                kept.append(name)
+                lacks = ", ".join(f"{peer} ({lack})" for peer, lack in lost.items())
+                print(f"{name}: KEPT the old table, which has what is missing here: {lacks}", flush=True)
+                print(
+                    "  Install it and run again, or write what there is: python -m tools.bench --found --force"
+                )
+            else:
+                write(given.page, found)
     done = len(given.names or known) - len(failed)
     print(
         f"\n{done} benches {'written' if given.found else 'run'}"
         + (f", FAILED: {', '.join(failed)}" if failed else "")
+        + (f", old tables KEPT: {', '.join(kept)}" if kept else "")
     )
-    return 1 if failed else 0
+    return 1 if failed or kept else 0
 
 
 if __name__ == "__main__":

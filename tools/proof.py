@@ -75,7 +75,7 @@ def write_row(
         "history": f"{slug}.jsonl.xz" if published else "",
         "part": part if published else "",
         "seconds": seconds,
-        "commit": _commit(),
+        "commit": commit_here(),
         "here": True,
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
@@ -131,7 +131,7 @@ def _git(*asked: str) -> subprocess.CompletedProcess[str] | None:
     return None if "not a git repository" in done.stderr else done
 
 
-def _commit() -> str:
+def commit_here() -> str:
     """What the tree is; rows and pages that other long runs wrote meanwhile do not change what ran."""
     head = _git("rev-parse", "--short", "HEAD")
     if head is None or not head.stdout.strip():

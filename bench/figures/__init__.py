@@ -95,6 +95,7 @@ class Figures:
         }
         self.tables: list[Table] = []
         self.notes: list[str] = []
+        self.left_out: dict[str, str] = {}  # peers that are missing here, and what they lack
         self.versions = {
             "Fairway": fairway.__version__,
             "Python": platform.python_version(),
@@ -113,6 +114,11 @@ class Figures:
         self.notes.append(sentence)
         print(sentence, flush=True)
 
+    def leave_out(self, peer: str, why: str) -> None:
+        """A peer is not measured here; `make bench` does not write over a table that has it."""
+        self.left_out[peer] = why
+        self.note(f"Left out here: {peer} ({why}).")
+
     def end(self) -> None:
         """Write what was found, if it was asked for."""
         if self._json is not None:
@@ -128,6 +134,7 @@ class Figures:
             "versions": self.versions,
             "options": self.options,
             "notes": self.notes,
+            "left_out": self.left_out,
             "tables": [
                 {
                     "title": one.title,

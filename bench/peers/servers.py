@@ -22,6 +22,8 @@ from peers.embedded import PAYLOAD, TEXT, Fairway, Peer
 
 import fairway
 
+# What a peer needs beside its Python package: the program, and the package of Debian that brings it.
+DEBIAN = {"beanstalkd": "beanstalkd", "redis-server": "redis-server", "initdb": "postgresql"}
 TICKS = os.sysconf("SC_CLK_TCK")
 START_SECONDS = 30.0
 
@@ -43,6 +45,14 @@ def until(ready: Callable[[], object]) -> None:
             if time.monotonic() > end:
                 raise
             time.sleep(0.05)
+
+
+def located(program: str) -> str:
+    """Where a program is, or nothing; Debian keeps those of PostgreSQL apart, by version."""
+    if (found := shutil.which(program)) or program != "initdb":
+        return found or ""
+    apart = sorted(map(str, Path("/usr/lib/postgresql").glob(f"*/bin/{program}")))
+    return apart[-1] if apart else ""
 
 
 class Served(Peer):
@@ -256,7 +266,7 @@ class Procrastinate(Served):
             user = pwd.getpwnam("postgres")
             os.chown(data, user.pw_uid, user.pw_gid)
             who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        tools = Path(shutil.which("initdb") or "initdb").resolve().parent
+        tools = Path(located("initdb")).resolve().parent
         made = [str(tools / "initdb"), "-D", str(data), "-U", "bench", "-A", "trust", "--no-sync"]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=data, **who)
         serve = [str(tools / "postgres"), "-D", str(data), "-k", str(data), "-p", str(port)]

@@ -42,7 +42,7 @@ def test_where_the_ring_is_not_built_its_bench_measures_the_others_and_says_so()
     command = [sys.executable, "-c", UNBUILT, str(BENCH)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    assert "Left out: fairway.Ring" in ended.stdout
+    assert "Left out here: fairway.Ring" in ended.stdout
     rows = [line.split("  ")[0] for line in ended.stdout.splitlines()]
     assert "multiprocessing.Queue" in rows and not [row for row in rows if row.startswith("fairway.Ring")]
 

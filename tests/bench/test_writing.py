@@ -16,6 +16,7 @@ FOUND: dict[str, Any] = {
     "date": "2026-11-16 12:00",
     "seconds": 12.3,
     "load": [0.5, 1.5],
+    "commit": "0123456",
     "machine": "2 cores, some model",
     "versions": {"Fairway": "0.1.0", "redis": "7.0"},
     "options": {},
@@ -35,7 +36,7 @@ def test_a_region_is_replaced_and_the_prose_around_it_stays() -> None:
 def test_a_region_says_when_where_with_what_and_under_which_load() -> None:
     text = bench.region(FOUND)
     for said in (
-        "2026-11-16 12:00",
+        "2026-11-16 12:00 UTC at commit 0123456",
         "2 cores, some model",
         "Fairway 0.1.0, redis 7.0",
         "load 0.5 before and 1.5",
@@ -43,6 +44,26 @@ def test_a_region_says_when_where_with_what_and_under_which_load() -> None:
         assert said in text
     assert "Rates:\n\n| what | a second |\n|---|---|\n| a\\|b | 1 |" in text
     assert text.endswith("Left out here: nothing.")
+
+
+def test_a_table_is_not_written_over_by_one_that_lacks_a_peer_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = bench.names()[0]
+    page = tmp_path / "page.md"
+    had = "| beanstalkd | 1 |\n\nLeft out here: opsqueue (no opsqueue).\n"
+    page.write_text(PAGE.replace("bench:one", f"bench:{name}").replace("old\n", had))
+    before = page.read_text()
+    lacks = {"beanstalkd": "no beanstalkd: apt-get install beanstalkd", "opsqueue": "no opsqueue"}
+    (tmp_path / f"{name}.json").write_text(json.dumps({**FOUND, "bench": name, "left_out": lacks}))
+    monkeypatch.setattr(bench, "FOUND", tmp_path)
+    asked = [name, "--found", "--page", str(page)]
+    assert bench.main(asked) == 1
+    said = capsys.readouterr().out
+    assert "KEPT" in said and "apt-get install beanstalkd" in said and "no opsqueue" not in said
+    assert page.read_text() == before
+    assert bench.main([*asked, "--force"]) == 0 and "some model" in page.read_text()
+    assert bench.main(asked) == 0, "a peer that was never there is not missed"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,9 @@ def bench(
 ) -> int:
     """Measure Fairway beside its peers, in a checkout of its source; without a name, list what there is.
 
+    Peers that are missing are left out, and named: `make bench` brings those that are Python packages; beanstalkd,
+    redis-server and postgresql are packages of Debian.
+
     Parameters
     ----------
     name
