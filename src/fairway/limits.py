@@ -262,6 +262,7 @@ PATH_CHARS_MAX: Final = 1024  # of the address of a request
 KEPT_NAMES_MAX: Final = 4096  # of what requests say again and again, kept as it was understood and checked
 KEPT_NAME_CHARS_MAX: Final = PATH_CHARS_MAX  # nothing longer is kept, so that nobody fills the memory with it
 STREAMS_MAX: Final = 1000  # event streams in one process; each looks for news every second
+CALLER_STREAMS_MAX: Final = 500  # of which one token may have half
 STREAM_SECONDS_MAX: Final = 3600.0  # then the client connects again, and its token is looked at anew
 TOKEN_LOOK_SECONDS: Final = 1.0  # how late the wait of a token that was revoked ends
 STREAM_POLL_SECONDS: Final = 1.0  # how late an event may be on a stream

@@ -8,7 +8,7 @@ import socket
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -268,6 +268,26 @@ def test_one_caller_cannot_take_all_the_room(server: Live, monkeypatch: pytest.M
         monkeypatch.undo()
         assert http.get(f"{Q}/stats").status_code == 200
     assert (admission.calls, admission.waits) == (0, 0)
+
+
+def test_one_caller_cannot_take_all_the_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CALLER_STREAMS_MAX", 2)
+    events = {"Accept": "text/event-stream"}
+    with live(tmp_path) as server, ExitStack() as open_:
+        greedy, modest = (open_.enter_context(server.http(server.token("read"))) for _ in range(2))
+        for _ in range(2):
+            stream = open_.enter_context(greedy.stream("GET", f"{Q}/events", headers=events))
+            assert stream.status_code == 200
+        refused = greedy.get(f"{Q}/events", headers=events)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_calls")
+        assert refused.headers["retry-after"] == "1"
+        assert greedy.get(f"{Q}/stats").status_code == 200
+        with modest.stream("GET", f"{Q}/events", headers=events) as stream:
+            assert stream.status_code == 200
+        admission = server.process.app.admission  # type: ignore[union-attr]
+        open_.close()
+        until(lambda: admission.streams == 0)
+        assert not admission._streams_of
 
 
 def test_bodies_in_memory_are_bounded(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:

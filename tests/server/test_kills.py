@@ -29,7 +29,7 @@ from tests.kill.worker import Consumer, Producer, judged_later, result_of
 from tests.proving import Kept, number
 from tests.ring.need import need_ring
 from tests.server.broken import Broken
-from tests.server.live import Served, served
+from tests.server.live import Served, served, until
 
 pytestmark = pytest.mark.real
 
@@ -294,6 +294,37 @@ def test_a_server_of_several_processes_ends_whole_and_leaves_nobody_behind(tmp_p
             assert len(q.reserve()) == 1
         assert server.stop() == 0
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_any_process_tells_the_calls_of_all_and_none_of_those_that_died(tmp_path: Path) -> None:
+    def waits() -> set[float]:
+        """What several scrapes say; each may be answered by another process."""
+        found = set()
+        for _ in range(8):
+            page = httpx2.get(f"{server.url}/metrics", trust_env=False, timeout=60).text
+            found |= {float(n) for n in re.findall(r'^fairway_http_calls{kind="wait"} (\S+)$', page, re.M)}
+        return found
+
+    def wait() -> None:
+        with suppress(httpx2.TransportError):
+            url = f"{server.url}/v1/queues/default/reserve"
+            httpx2.post(url, json={"wait_seconds": 60}, trust_env=False, timeout=90)
+
+    with served(tmp_path, "--workers", "2", "--queue", "default") as server:
+        server.ready()
+        threads = [threading.Thread(target=wait) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        until(lambda: waits() == {5.0})
+        processes = server.wait_for("http", 2)
+        for pid in processes:
+            os.kill(pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+        server.wait_for("http", 2, set(processes))
+        server.ready()
+        until(lambda: waits() == {0.0})
+        assert server.stop() == 0
 
 
 def test_a_signal_to_all_processes_at_once_ends_the_engine_last(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from fairway import limits
 from fairway.errors import Busy, TooManyCalls
+from fairway.server.metrics import calls
 
 
 class Admission:
@@ -23,8 +24,11 @@ class Admission:
         self.body_bytes = 0
         self._calls_of: Counter[str] = Counter()
         self._waits_of: Counter[str] = Counter()
+        self._streams_of: Counter[str] = Counter()
         self.unread_bytes = 0
         self._unread_of: Counter[str] = Counter()
+        for kind in ("call", "wait", "stream"):
+            calls(kind).set(0)
 
     def enter(self, caller: str, waits: bool) -> None:
         """One call more, or TooManyCalls, or Busy."""
@@ -47,8 +51,12 @@ class Admission:
             del counts[caller]
         if waits:
             self.waits += by
+            calls("wait").set(
+                self.waits
+            )  # for who asks for metrics, of this process or another of the same server
         else:
             self.calls += by
+            calls("call").set(self.calls)
 
     def hold(self, size: int) -> None:
         """So many bytes of bodies more, or Busy; they are let go of by holding less."""
@@ -76,7 +84,21 @@ class Admission:
             if not self._unread_of[caller]:
                 del self._unread_of[caller]
 
-    def begin_stream(self) -> None:
+    def begin_stream(self, caller: str) -> None:
+        """One stream more, or TooManyCalls, or Busy."""
         if self.streams >= limits.STREAMS_MAX:
             raise Busy(f"the server has {self.streams} streams open; come again in a moment")
-        self.streams += 1
+        if self._streams_of[caller] >= limits.CALLER_STREAMS_MAX:
+            mine = self._streams_of[caller]
+            raise TooManyCalls(f"this caller has {mine} streams open; close some, or come again in a moment")
+        self._count_stream(caller, 1)
+
+    def end_stream(self, caller: str) -> None:
+        self._count_stream(caller, -1)
+
+    def _count_stream(self, caller: str, by: int) -> None:
+        self.streams += by
+        self._streams_of[caller] += by
+        if not self._streams_of[caller]:
+            del self._streams_of[caller]
+        calls("stream").set(self.streams)

@@ -122,12 +122,12 @@ class App:
             answer = answering.refused(OurError(), accepts)
             del error
         if answer.stream is not None:
-            await self._stream(exchange, answer)
+            await self._stream(exchange, answer, token)
         else:
             sent = await answering.send(exchange, answer, accepts, extra)
             if not sent and route is not None and ask is not None:
                 self._give_back(route, ask, answer)
-        self._note(route, answer.status, time.perf_counter() - started, token)
+        self._note(route, answer, time.perf_counter() - started, token)
         if unread := exchange.unread:
             del ask, answer
             with self.admission.unread(token, unread):
@@ -281,9 +281,9 @@ class App:
         if isinstance(ask.queue, OpenQueue) and answer.reserved is not None and answer.reserved.spans:
             ask.queue.port.unreceived(answer.reserved)
 
-    async def _stream(self, exchange: Exchange, answer: Answer) -> None:
+    async def _stream(self, exchange: Exchange, answer: Answer, token: str) -> None:
         try:
-            self.admission.begin_stream()
+            self.admission.begin_stream(token)
         except FairwayError as error:
             await answering.send(exchange, answering.refused(error), wire.JSON, self._extra)
             return
@@ -292,7 +292,7 @@ class App:
         except Cut:
             exchange.cut()
         finally:
-            self.admission.streams -= 1
+            self.admission.end_stream(token)
 
     # -- the end
 
@@ -307,13 +307,14 @@ class App:
             await self._carrier.close()
         await self.queues.close()
 
-    def _note(self, route: Route | None, status: int, seconds: float, token: str) -> None:
-        name = route.name if route is not None else "none"
+    def _note(self, route: Route | None, answer: Answer, seconds: float, token: str) -> None:
+        name, status = route.name if route is not None else "none", answer.status
+        lasts = route is None or route.waits or answer.stream is not None
         metrics.requests(name, str(status)).inc()
-        if route is not None and not route.waits:
+        if not lasts:
             metrics.seconds(name).observe(seconds)
         level = logging.INFO if status >= 500 else logging.DEBUG
-        if seconds > _SLOW_SECONDS and (route is None or not (route.waits or route.stream)):
+        if seconds > _SLOW_SECONDS and (route is None or not lasts):
             level = logging.INFO
         if _log.isEnabledFor(level):
             told = {"route": name, "status": status, "ms": round(seconds * 1000, 1), "token": token}

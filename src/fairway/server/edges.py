@@ -17,7 +17,7 @@ from starlette.routing import Route
 from fairway.client import wire
 from fairway.errors import BadMethod, Busy, FairwayError, Forbidden, NotFound, OurError
 from fairway.server import answering, openapi
-from fairway.server.metrics import CALLS, Metrics
+from fairway.server.metrics import Metrics
 from fairway.server.views import Health
 
 if TYPE_CHECKING:
@@ -62,9 +62,6 @@ class Edges:
         token = self._app.callers.find(headers.get(b"authorization"))
         if not token.allows("read", None):
             raise Forbidden
-        CALLS.labels("call").set(self._app.admission.calls)
-        CALLS.labels("wait").set(self._app.admission.waits)
-        CALLS.labels("stream").set(self._app.admission.streams)
         return _response(await self._metrics.page(token), _TEXT)
 
     async def openapi(self, request: Request) -> Response:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from fairway import limits
 from fairway.engine.commands import QueueStats, TenantView
@@ -31,7 +31,7 @@ REQUESTS: Final = Counter(
 )
 SECONDS: Final = Histogram(
     "fairway_http_request_seconds",
-    "Seconds from the first byte of a request to the last of its answer, long polls left out.",
+    "Seconds from the head of a request to the end of its answer, long polls and streams left out.",
     ["route"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
     registry=_REGISTRY,
@@ -42,6 +42,7 @@ seconds: Final = cache(SECONDS.labels)
 CALLS: Final = Gauge(
     "fairway_http_calls", "Calls under way.", ["kind"], registry=_REGISTRY, multiprocess_mode="livesum"
 )
+calls: Final = cache(CALLS.labels)
 
 # name, what it is, and where it stands in QueueStats
 QUEUE_GAUGES: Final = (
@@ -75,6 +76,11 @@ TENANT_GAUGES: Final = (
     ("fairway_tenant_chunks_leased", "Chunks of a tenant that workers hold; top tenants only.", "leased"),
     ("fairway_tenant_weight", "A tenant's share; top tenants only.", "weight"),
 )
+
+
+def buried(pid: int, folder: str) -> None:
+    """A process of several is gone: what it did counts, what it had under way does not."""
+    mark_process_dead(pid, folder)
 
 
 class Metrics:

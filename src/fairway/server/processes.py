@@ -23,6 +23,7 @@ import msgspec
 
 from fairway import limits
 from fairway.errors import BadArgument
+from fairway.server import metrics
 from fairway.server.child import Orders
 from fairway.server.desk import OwnDesk
 from fairway.server.hosting import Hosting
@@ -107,9 +108,12 @@ def _url(settings: Settings, port: int) -> str:
 class _Child:
     """One place in the family, and the process that fills it now."""
 
-    def __init__(self, name: str, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+    def __init__(
+        self, name: str, start: Callable[[], subprocess.Popen[bytes]], ended: Callable[[int], None]
+    ) -> None:
         self.name = name
         self._start = start
+        self._ended = ended
         self.process = start()
         self._started = time.monotonic()
         self._pause = limits.RESTART_SECONDS
@@ -122,6 +126,7 @@ class _Child:
             return
         if not self._due:
             _log.warning("the %s process ended (%s); it is started again", self.name, self.process.returncode)
+            self._ended(self.process.pid)
             if now - self._started > _STEADY_SECONDS:
                 self._pause = limits.RESTART_SECONDS
             self._due = now + self._pause
@@ -151,6 +156,8 @@ class Family:
         self._listener = listener
         self._ending = threading.Event()
         self._folder = tempfile.mkdtemp(prefix="fairway-")
+        self._figures = os.path.join(self._folder, "metrics")
+        os.mkdir(self._figures)
         self._desk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._desk.bind(os.path.join(self._folder, "desk"))
         self._desk.listen(128)
@@ -165,8 +172,10 @@ class Family:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._ending.set())
         try:
-            self.engine = _Child("engine", self._start_engine)
-            self.http = [_Child(f"http {i}", self._start_http) for i in range(self._settings.workers)]
+            self.engine = _Child("engine", self._start_engine, self._bury)
+            self.http = [
+                _Child(f"http {i}", self._start_http, self._bury) for i in range(self._settings.workers)
+            ]
             ready()
             while not self._ending.wait(_POLL_SECONDS):
                 for child in (self.engine, *self.http):
@@ -195,6 +204,9 @@ class Family:
             os.close(end)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _bury(self, pid: int) -> None:
+        metrics.buried(pid, self._figures)
+
     def _start_engine(self) -> subprocess.Popen[bytes]:
         return self._spawn("engine", self._desk.fileno(), self._needed)
 
@@ -204,9 +216,7 @@ class Family:
     def _spawn(self, part: str, listener: int, parent: int) -> subprocess.Popen[bytes]:
         desk = os.path.join(self._folder, "desk")
         orders = Orders(part, self._settings, desk, listener, parent)
-        figures = os.path.join(self._folder, "metrics")
-        os.makedirs(figures, exist_ok=True)
-        environ: dict[str, Any] = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": figures}
+        environ: dict[str, Any] = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": self._figures}
         return subprocess.Popen(
             [sys.executable, "-m", "fairway.server.child", msgspec.json.encode(orders).decode()],
             pass_fds=(listener, parent),

@@ -115,7 +115,7 @@ class Dashboard:
             session, shown = await self._visited(scope, headers)
             status = shown.status
             if shown.stream is not None:
-                await self._stream(send, receive, shown)
+                await self._stream(send, receive, shown, session.token.id if session.token else "")
             else:
                 await self._page(send, headers, session, shown)
         except Gone:
@@ -260,9 +260,9 @@ class Dashboard:
             body = rendering.render("error.html", values)
             await self._send(send, error.status, body, rendering.HTML, more)
 
-    async def _stream(self, send: Any, receive: Any, shown: Shown) -> None:
+    async def _stream(self, send: Any, receive: Any, shown: Shown, token: str) -> None:
         assert shown.stream is not None
-        self._app.admission.begin_stream()
+        self._app.admission.begin_stream(token)
         try:
             head = [
                 *self._secured(b"no-store"),
@@ -274,7 +274,7 @@ class Dashboard:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
-            self._app.admission.streams -= 1
+            self._app.admission.end_stream(token)
 
     async def _file(self, scope: Any, send: Any) -> None:
         version, _, name = scope["path"].removeprefix("/ui/files/").partition("/")
