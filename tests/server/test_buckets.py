@@ -162,6 +162,22 @@ def test_rights_hold_for_bucket_queues_too(tmp_path: Path) -> None:
             assert http.get(f"{ROOT}/stats").content == http.get("/v1/queues/no-such/stats").content
 
 
+def test_the_payload_of_a_dead_letter_is_for_who_may_work(tmp_path: Path) -> None:
+    with live(tmp_path) as server:
+        everything = server.token(*RIGHTS)
+        with fairway.open(server.url, "events", kind="bucket", token=everything) as q:
+            q.put(b"secret")
+            q.fail(q.reserve(wait_seconds=20), "no", retry=False)
+            until(lambda: q.stats().dead == 1)
+        for rights, payload in ((("read",), None), (("read", "work"), b"secret")):
+            token = server.token(*rights)
+            (shown,) = _once(server, token, "GET", f"{ROOT}/dead", None).json()["dead"]
+            assert shown["payload"] == (b64encode(payload).decode() if payload else None)
+            assert (shown["payload_bytes"], shown["error"]) == (6, "no")
+            with fairway.open(server.url, "events", kind="bucket", token=token) as q:
+                assert [letter.payload for letter in q.dead()] == [payload]
+
+
 def _once(server: Live, token: str, method: str, path: str, body: Any) -> httpx2.Response:
     """On a connection of its own: a server that refuses does not read the body, and closes."""
     with server.http(token) as http:

@@ -51,7 +51,7 @@ class _Outcomes(msgspec.Struct):
 
 class _Letter(msgspec.Struct):
     submission: str
-    payload: bytes
+    payload: bytes | None
     metadata: Headers
     attempts: int
     error: str

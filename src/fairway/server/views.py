@@ -225,7 +225,7 @@ class ResultView(msgspec.Struct, frozen=True):
 
 
 class DeadView(msgspec.Struct, frozen=True):
-    """A chunk that was given up; of a bucket queue a message, with all it held."""
+    """A chunk that was given up; of a bucket queue a message, with all it held: its payload for the right `work`."""
 
     submission: str
     index: int
@@ -236,6 +236,7 @@ class DeadView(msgspec.Struct, frozen=True):
     payload: bytes | None = None
     metadata: dict[str, str | int] = {}
     put_at: float = 0.0
+    payload_bytes: int | None = None
 
 
 class EventView(msgspec.Struct, frozen=True):

@@ -27,10 +27,10 @@ class BucketLease(msgspec.Struct, frozen=True):
 
 
 class DeadMessage(msgspec.Struct, frozen=True):
-    """A message that was delivered too often, or given up."""
+    """A message that was delivered too often, or given up. Over HTTP `payload` is None for a token without `work`."""
 
     id: str
-    payload: bytes
+    payload: bytes | None
     headers: Headers
     attempts: int
     error: str
