@@ -6,16 +6,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import fairway
-from fairway.spark import queues
-from fairway.spark.results import _table, registered
+from fairway.spark.batches import Batch, newest
+from fairway.spark.columns import spark_of
+from fairway.spark.results import RAW, Results, schema_of_results
 from fairway.spark.settings import READ, Settings
 from tests.spark.pipeline import numbers, submit
-from tests.spark.playing import Player
+from tests.spark.playing import CHUNKS, COUNTS, ROWS, Player, play
 
 pytestmark = pytest.mark.real
 
@@ -28,10 +31,15 @@ def url(tmp_path: Path, unhurried: None) -> Iterator[str]:
         yield where
 
 
-def seen(url: str, column: str = "x") -> Counter[int]:
-    """What `collect` gives, read without Spark."""
-    told = registered(queues.attached(url, "default"), Settings({"path": url, "kind": "results"}, READ))
-    return Counter(value for one in told for value in _table(one)[column].to_pylist())
+def rows(url: str, schema: pa.Schema) -> list[tuple[Any, ...]]:
+    """What `collect` gives for a schema, read without Spark."""
+    results = Results(Settings({"path": url, "kind": "results"}, READ), spark_of(schema))
+    tables = [batch for part in results.partitions() for batch in results.read(part)]
+    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
+
+
+def seen(url: str) -> Counter[int]:
+    return Counter(x for (x,) in rows(url, ROWS))
 
 
 def wait_until_forgotten(q: fairway.Queue, id: int) -> None:
@@ -61,3 +69,44 @@ def test_rows_stay_until_every_submission_of_their_batch_is_forgotten(url: str) 
         writer.commit([writer.write(batch for part in parts for batch in reader.read(part))], 1)
         assert q.submission(whale.id).done == 3
         assert seen(url) == Counter(range(40)), "each row once"
+
+
+TRUTH = Counter(x % 7 for x in range(CHUNKS * 10))
+
+
+def test_of_a_query_in_the_mode_complete_the_newest_batch_is_collected(url: str) -> None:
+    for tenant in range(3):
+        submit(url, numbers(CHUNKS)[tenant::3], tenant=f"t{tenant}")
+    player = Player(url, "rows", lambda here: False)
+    player.complete = True
+    play(player)
+    assert player.commits > 3
+    found = rows(url, COUNTS)
+    assert len(found) == 7 and Counter(dict(found)) == TRUTH
+    assert schema_of_results(Settings({"path": url, "kind": "results"}, READ)) == spark_of(COUNTS)
+
+
+def test_of_a_query_in_the_mode_update_rows_are_collected_with_their_batch(url: str) -> None:
+    """Which are the newest of a key is for the reader to say: what a key is, only the query knows."""
+    submit(url, numbers(CHUNKS))
+    play(player := Player(url, "rows", lambda here: False))
+    found = rows(url, COUNTS.append(pa.field("_batch", pa.int64())))
+    assert {batch for *_, batch in found} == set(range(player.commits))
+    latest = {key: count for key, count, _ in sorted(found, key=lambda row: row[2])}
+    assert Counter(latest) == TRUTH
+
+
+def test_rows_of_a_batch_are_told_to_belong_to_no_single_chunk(url: str) -> None:
+    submit(url, numbers(3))
+    play(Player(url, "echo", lambda here: False))
+    origins = [("_tenant", pa.string()), ("_submission", pa.int64()), ("_index", pa.int32())]
+    assert set(rows(url, pa.schema([*origins, ("_batch", pa.int64())]))) == {(None, None, None, 0)}
+    raw = Results(Settings({"path": url, "kind": "results", "raw": "true"}, READ), spark_of(RAW))
+    (batch,) = [batch for part in raw.partitions() for batch in raw.read(part)]
+    assert {(row["batch"], row["submission"]) for row in batch.to_pylist()} == {(0, None)}
+
+
+def test_results_of_two_queries_count_side_by_side() -> None:
+    told = [(0, "a", True), (1, "a", True), (0, "b", True), (0, "c", False), (1, "c", False)]
+    found = [Batch(number, consumer, complete) for number, consumer, complete in told]
+    assert newest(found) == [found[1], found[2], found[3], found[4]]

@@ -221,14 +221,16 @@ def test_inline_payloads_have_inline_results(spark: Any, url: str) -> None:
 
 
 def test_rows_mode_gives_the_rows_with_their_origin(spark: Any, url: str) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
     produce(spark, url, 300)
-    process(
+    done = process(
         spark,
         url,
         rows=lambda df: df.groupBy("_tenant").count(),
         output_mode="complete",
-        max_chunks=100,
+        max_chunks=4,
     )
+    assert done.batches >= 2, "each has the counts of all, and the last one is collected"
     frame = fairway.spark.collect(spark, url)
     assert patiently(lambda: sorted((r["_tenant"], r["count"]) for r in frame.collect())) == [
         ("t0", 100),

@@ -20,6 +20,8 @@ class Batch(msgspec.Struct, array_like=True, frozen=True):
     """What an inline result says of its batch. It is stored for every submission, so its objects are told shortly."""
 
     number: int
+    consumer: str = ""
+    complete: bool = False  # it has the rows of all batches before it
     folder: str = ""
     tokens: bytes = b""  # one for each object; none: they are with another chunk of the submission
 
@@ -32,13 +34,13 @@ class Batch(msgspec.Struct, array_like=True, frozen=True):
 _decode = msgspec.msgpack.Decoder(Batch).decode
 
 
-def batch_result(number: int, objects: list[str]) -> bytes:
+def batch_result(number: int, consumer: str, complete: bool, objects: list[str]) -> bytes:
     """The inline result that names the objects of a batch: all in one folder, each called by a token."""
     folders = {name.rpartition("/")[0] for name in objects}
     assert len(folders) <= 1
     tokens = b"".join(bytes.fromhex(name.rpartition("/")[2]) for name in objects)
     assert len(tokens) == len(objects) * _TOKEN_BYTES
-    found = _MARK + _encode(Batch(number, min(folders, default=""), tokens))
+    found = _MARK + _encode(Batch(number, consumer, complete, min(folders, default=""), tokens))
     if len(found) > PAYLOAD_BYTES_MAX:
         raise TooLarge(
             f"{len(objects)} result objects are too many for one batch; let fewer tasks write, by coalesce"
@@ -54,3 +56,12 @@ def in_batch(number: int) -> bytes:
 def batch_of(data: bytes | None) -> Batch | None:
     """The batch that an inline result stands for; None if it is a result of its own."""
     return _decode(data[len(_MARK) :]) if data is not None and data.startswith(_MARK) else None
+
+
+def newest(found: list[Batch]) -> list[Batch]:
+    """The batches that count: all, but of a consumer whose every batch has all rows only the last one."""
+    last: dict[str, int] = {}
+    for one in found:
+        if one.complete:
+            last[one.consumer] = max(one.number, last.get(one.consumer, 0))
+    return [one for one in found if not one.complete or one.number == last[one.consumer]]

@@ -144,6 +144,7 @@ class Finish(DataSourceStreamArrowWriter):
         done = [message for message in messages if message is not None]
         rows = [row for message in done for row in message.rows]
         objects = [pair for message in done for pair in message.objects]
+        written = [name for name, _ in objects]
         settings = self.settings
         consumer, run = settings["consumer"], settings["run"]
         queue = self._queue or attached(settings.url, settings.queue)
@@ -160,7 +161,7 @@ class Finish(DataSourceStreamArrowWriter):
             run="" if epoch else run,
             completed=completed,
             failed=_failures([row for row in rows if row[5] is not None]),
-            first=batch_result(batchId, [name for name, _ in objects]) if whole else None,
+            first=batch_result(batchId, consumer, self.complete, written) if whole else None,
             others=in_batch(batchId) if whole else None,
             whole=whole,
         )
@@ -174,7 +175,7 @@ class Finish(DataSourceStreamArrowWriter):
             if objects and not outcome.before and not self.complete:
                 raise _nowhere(batchId, sum(count for _, count in objects))
             # This batch was settled before its query was started again; or the one before it has the same rows.
-            useless += [name for name, _ in objects]
+            useless += written
         _objects.remove(useless)
 
     def abort(self, messages: list[Any], batchId: int) -> None:

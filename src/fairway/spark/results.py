@@ -1,13 +1,14 @@
 """Collecting: the registered results of a queue as a DataFrame.
 
-Guards: only what a winning attempt registered is read, once; what is gone or damaged is an error that names it.
+Guards: only what a winning attempt registered is read, once; of a query whose every batch has all rows, the newest
+batch; what is gone or damaged is an error that names it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -15,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from fairway.errors import BadArgument
 from fairway.runtime.objects import read
-from fairway.spark.batches import batch_of
+from fairway.spark.batches import Batch, batch_of, newest
 from fairway.spark.codec import decode, is_table
 from fairway.spark.columns import arrow_of, batches, fitted, spark_of
 from fairway.spark.queues import attached
@@ -32,37 +33,66 @@ RAW = pa.schema(
         ("tenant", pa.string()),
         ("data", pa.binary()),
         ("object", pa.string()),
+        ("batch", pa.int64()),
     ]
 )
 
 
+@dataclass(frozen=True)
+class Row:
+    """A result of a chunk, or an object of a batch of rows, which is of many chunks: what RAW has."""
+
+    submission: int | None
+    index: int | None
+    tenant: str | None
+    data: bytes | None  # inline, or else an object
+    object: str | None
+    batch: int | None = None
+
+    @property
+    def origin(self) -> dict[str, object]:
+        """The values of columns that tell where rows come from."""
+        return {
+            "_submission": self.submission,
+            "_index": self.index,
+            "_tenant": self.tenant,
+            "_batch": self.batch,
+        }
+
+    def __str__(self) -> str:
+        if self.batch is not None:
+            return f"the result of batch {self.batch}, the object {self.object},"
+        return f"the result of chunk {self.index} of submission {self.submission} (tenant {self.tenant!r})"
+
+
 @dataclass
 class Registered(InputPartition):
-    """Results of one task: (submission, index, tenant, inline bytes, object)."""
+    """Results of one task."""
 
-    results: list[tuple[int, int, str, bytes | None, str | None]]
+    results: list[Row]
 
 
-def registered(queue: Queue, settings: Settings) -> Iterator[tuple[int, int, str, bytes | None, str | None]]:
-    """Every registered result; one of a batch is told as its objects."""
+def registered(queue: Queue, settings: Settings) -> Iterator[Row]:
+    """Every registered result that counts; one of a batch is told as its objects."""
     chosen = settings["submission"]
     found = [queue.submission(chosen)] if chosen else queue.submissions(tenant=settings["tenant"])
-    named: set[str] = set()  # by several submissions, if they met in a batch
+    found_batches: dict[Batch, None] = {}  # each is named by all submissions that are in it
     for one in found:
         for result in queue.results(one.id) if one.done else ():
             batch = batch_of(result.data)
             if batch is None:
-                yield one.id, result.index, one.tenant, result.data, result.object
+                yield Row(one.id, result.index, one.tenant, result.data, result.object)
                 continue
             if chosen or settings["tenant"] is not None:
                 raise BadArgument(
                     f"the results of submission {one.id} were written batch by batch (emit=rows), with those of others;"
                     " read them without the options submission and tenant, or process with perChunk=true"
                 )
-            for name in batch.objects:
-                if name not in named:
-                    named.add(name)
-                    yield one.id, result.index, one.tenant, None, name
+            if batch.complete or batch.tokens:
+                found_batches[batch] = None
+    for batch in newest(list(found_batches)):
+        for name in batch.objects:
+            yield Row(None, None, None, None, name, batch.number)
 
 
 def schema_of_results(settings: Settings) -> StructType:
@@ -94,24 +124,18 @@ class Results(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # pyright: ignore[reportIncompatibleMethodOverride]
         assert isinstance(partition, Registered)
         if self.settings["raw"]:
-            columns = [list(column) for column in zip(*partition.results, strict=True)] or [[]] * len(RAW)
+            columns = [[getattr(row, field.name) for row in partition.results] for field in RAW]
             table = pa.Table.from_arrays(
                 [pa.array(column, f.type) for column, f in zip(columns, RAW, strict=True)], schema=RAW
             )
             yield from batches(table)
             return
         for result in partition.results:
-            origin = {"_submission": result[0], "_index": result[1], "_tenant": result[2]}
-            yield from batches(fitted(_table(result), self.schema, origin, _told(result)))
+            yield from batches(fitted(_table(result), self.schema, result.origin, str(result)))
 
 
-def _told(result: tuple[Any, ...]) -> str:
-    return f"the result of chunk {result[1]} of submission {result[0]} (tenant {result[2]!r})"
-
-
-def _table(result: tuple[int, int, str, bytes | None, str | None]) -> pa.Table:
-    data, name = result[3], result[4]
-    blob = data if name is None else read(name)
+def _table(result: Row) -> pa.Table:
+    blob = result.data if result.object is None else read(result.object)
     if blob is None or not is_table(blob):
-        raise BadArgument(f"{_told(result)} is no table; read it with option raw=true")
-    return decode(blob, _told(result))
+        raise BadArgument(f"{result} is no table; read it with option raw=true")
+    return decode(blob, str(result))
