@@ -85,6 +85,16 @@ def test_a_fault_is_a_big_red_figure(kind: str) -> None:
     assert f"<b>7</b><span>{kind}</span>" in bad and bad.count("figure bad") == 1
 
 
+def test_a_queue_that_had_no_chunk_has_a_report_too() -> None:
+    """Submissions of no chunks are allowed, and a queue may have no other."""
+    none = Summary("x", Counts(**NONE), [], 0, [], [], 0.0, 1.0)
+    for summaries in ([none], [none, none]):
+        text = page(summaries, "t", (), "")
+        parsed(text)
+        assert "0 chunks of 0 tenants" in text and "Largest tenant" not in text
+        assert headline(summaries) == "0 chunks, none lost, none twice, none stale"
+
+
 def test_the_figures_add_up_over_the_audits() -> None:
     both = [shown("x", {"a": 1.0}, lost=2), shown("y", {"a": 1.0}, lost=3)]
     assert "<b>5</b><span>lost</span>" in page(both, "t", (), "")

@@ -97,10 +97,10 @@ def page(summaries: Sequence[Summary], title: str, checks: Sequence[tuple[bool, 
 def _lead(summaries: Sequence[Summary]) -> str:
     last = summaries[-1]
     again = ("", "", ", served twice", ", served three times", ", served four times")[len(summaries)]
-    return (
-        f"{last.counts.chunks:,} chunks of {last.tenants_all:,} tenants{again}."
-        f" Largest tenant: {escape(last.largest)}, {last.tenants[0]['chunks']:,} chunks."
-    )
+    lead = f"{last.counts.chunks:,} chunks of {last.tenants_all:,} tenants{again}."
+    if last.tenants:
+        lead += f" Largest tenant: {escape(last.largest)}, {last.tenants[0]['chunks']:,} chunks."
+    return lead
 
 
 def _figures(summaries: Sequence[Summary]) -> str:

@@ -51,7 +51,8 @@ class Summary:
 
     @property
     def largest(self) -> str:
-        return self.tenants[0]["tenant"]
+        """The tenant with the most chunks; nobody, if there was no chunk."""
+        return self.tenants[0]["tenant"] if self.tenants else ""
 
     @property
     def small_wait(self) -> float | None:
