@@ -42,9 +42,9 @@ def payloads(url: str) -> dict[str, list[pa.Table]]:
 
 @pytest.mark.parametrize("form", ["arrow", "parquet"])
 def test_every_row_is_in_one_chunk_of_its_tenant(spark: Any, url: str, form: str) -> None:
-    made = produce(spark, url, 1000, payload_format=form, metadata={"mode": "full", "n": 7}, weight=2.5)
+    made = produce(spark, url, 1000, payload_format=form, metadata={"mode": "a,b=c", "n": 7}, weight=2.5)
     assert [(one.tenant, one.metadata) for one in sorted(made, key=lambda one: one.tenant)] == [
-        (tenant, {"mode": "full", "n": 7, "token": "job"}) for tenant in ("t0", "t1", "t2")
+        (tenant, {"mode": "a,b=c", "n": 7, "token": "job"}) for tenant in ("t0", "t1", "t2")
     ]
     assert {one.policy for one in made} == {"dead_letter"}, "unless told otherwise"
     found = payloads(url)

@@ -5,10 +5,12 @@ Guards: what it answers with is in the queue, stored.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from fairway.face import checks
 from fairway.limits import SPARK_CHUNK_ROWS
 from fairway.model.submission import Submission
 from fairway.spark.places import folder_of, under
@@ -54,7 +56,7 @@ def produce(
         "submissionToken": token,
         "payloadFormat": payload_format,
         "policy": policy,
-        "metadata": ",".join(f"{key}={value}" for key, value in (metadata or {}).items()) or None,
+        "metadata": json.dumps(checks.metadata(metadata)) if metadata else None,
         "priority": priority,
         "weight": weight,
         "attemptsMax": attempts_max,

@@ -5,7 +5,9 @@ Guards: an option that is unknown, missing or out of its bounds is named before 
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,7 @@ READ, WRITE, SOURCE, SINK = "batch reads", "batch writes", "stream reads", "stre
 _EVERYWHERE = frozenset((READ, WRITE, SOURCE, SINK))
 _KINDS = ("submissions", "chunks", "results", "events", "dead")
 _FORMATS = ("arrow", "parquet")
+_NUMBER = re.compile(r"0|-?[1-9][0-9]*")  # what comes back as it was: 007 is a text
 
 
 def _whole(low: int, high: int) -> Callable[[str, str], int]:
@@ -70,13 +73,18 @@ def _text(name: str, text: str) -> str:
 
 
 def _pairs(name: str, text: str) -> dict[str, str | int]:
-    """key=value, separated by commas; a value of digits is a number."""
+    """A JSON object, or in short key=value, separated by commas; a whole number as it is usually written is one."""
+    if text.lstrip().startswith("{"):
+        try:
+            return checks.metadata(json.loads(text), name)
+        except ValueError:
+            checks.refuse(name, "a JSON object, or key=value pairs, separated by commas", text)
     found: dict[str, str | int] = {}
     for pair in filter(None, text.split(",")):
         key, equals, value = pair.partition("=")
         if not equals:
-            checks.refuse(name, "key=value pairs, separated by commas", text)
-        found[key.strip()] = int(value) if value.strip().lstrip("-").isdigit() else value.strip()
+            checks.refuse(name, "key=value pairs, separated by commas, or a JSON object", text)
+        found[key.strip()] = int(value) if _NUMBER.fullmatch(value.strip()) else value.strip()
     return checks.metadata(found, name)
 
 
