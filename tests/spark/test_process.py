@@ -221,7 +221,6 @@ def test_inline_payloads_have_inline_results(spark: Any, url: str) -> None:
 
 
 def test_rows_mode_gives_the_rows_with_their_origin(spark: Any, url: str) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     produce(spark, url, 300)
     done = process(
         spark,

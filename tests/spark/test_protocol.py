@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -312,6 +313,54 @@ def test_chunks_that_cannot_be_read_as_rows_fail_alone(
         assert {one.state for one in q.submissions() if one.id != bad.id} == {"completed"}
     whole = Counter(x % 7 for x in [*range(CHUNKS * 10), 1000])
     assert player.states[player.commits] == whole == last_counts(url)
+
+
+def test_a_chunk_pays_only_for_itself_in_rows_mode(url: str) -> None:
+    """One payload is gone, one is damaged, and neither has more than one attempt: their neighbours are done."""
+    bad = submit(url, numbers(2), tenant="bad")
+    Path(f"{url}-objects/bad/0").unlink()
+    damaged = bytearray(Path(f"{url}-objects/bad/1").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    Path(f"{url}-objects/bad/1").write_bytes(damaged)
+    player = Player(url, "echo", lambda here: False)
+    with fairway.open(url) as q:
+        q.configure(attempts_max=1)
+        for _ in range(20):
+            try:
+                player.start()
+                break
+            except fairway.LeaseLost:
+                continue
+        dead = {(one.submission, one.index): one.error for one in q.dead()}
+        assert set(dead) == {(bad.id, 0), (bad.id, 1)}
+        assert "ObjectMissing" in dead[bad.id, 0] and "PayloadCorrupt" in dead[bad.id, 1]
+        assert {one.state for one in q.submissions() if one.id != bad.id} == {"completed"}
+    assert collected(url) == Counter(range(CHUNKS * 10))
+
+
+def test_available_now_sees_a_back_off_that_ends_while_it_looks(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fairway.open(url) as q:
+        q.configure(retry_delay_seconds=0.5, retry_delay_seconds_max=0.5)
+        q.fail(failed := q.reserve(1), error="once")
+        held = q.reserve(CHUNKS, lease_seconds=3600)
+        reader, _ = Player(url, "references", lambda here: False).made()
+        start = reader.initialOffset()
+        reader.prepareForTriggerAvailableNow()
+        looked = queues.attached(url, "default")
+        reserve = looked.reserve
+
+        def slow(*given: Any, **told: Any) -> Any:
+            found = reserve(*given, **told)
+            until = time.monotonic() + 60
+            while q.stats().chunks_retrying and time.monotonic() < until:
+                time.sleep(0.05)  # the back-off ends behind the look
+            return found
+
+        monkeypatch.setattr(looked, "reserve", slow)
+        assert reader.latestOffset(start, ReadMaxRows(4)) == {"seq": 1}
+        assert q.stats().chunks_leased == len(held) + len(failed) == CHUNKS
 
 
 def test_with_another_sink_only_what_was_always_wrong_fails_a_chunk(url: str) -> None:

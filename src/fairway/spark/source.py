@@ -105,9 +105,11 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Reserve while chunks that existed at the start wait; those in a back-off are waited for."""
         queue = self._queue()
         while self._left(queue):
+            # Before the look for work: a back-off that ends between the two would be missed by both.
+            retrying = queue.stats().chunks_retrying
             if self._reserved(seq, most):
                 return True
-            if not queue.stats().chunks_retrying:
+            if not retrying:
                 return False
             if self._reserved(seq, most, 1.0):
                 return True
