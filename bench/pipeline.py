@@ -277,17 +277,14 @@ class Ways:
 
 
 def in_turns(ways: Ways, rounds: int, batches: int) -> dict[str, float]:
-    """Medians of each way over all batches, and of the two that are compared over one."""
+    """Medians of each way over all batches, and over one: as many rounds of each."""
     for way in (ways.job, ways.micro, ways.queue):  # the JVM and its workers warm up
         way(2)
-    found: dict[str, list[float]] = {"job": [], "queue": [], "micro": [], "one job": [], "one queue": []}
-    for n in range(rounds):
-        found["job"].append(ways.job(batches))
-        found["queue"].append(ways.queue(batches))
-        found["one job"].append(ways.job(1))
-        found["one queue"].append(ways.queue(1))
-        if not n:
-            found["micro"].append(ways.micro(batches))
+    found: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, way in (("job", ways.job), ("queue", ways.queue), ("micro", ways.micro)):
+            found.setdefault(name, []).append(way(batches))
+            found.setdefault(f"one {name}", []).append(way(1))
     ways.spark.stop()
     return {name: statistics.median(values) for name, values in found.items()}
 
@@ -339,20 +336,22 @@ def main() -> None:
 def tell(figures: Figures, given: argparse.Namespace, found: dict[str, float]) -> None:
     what = "of sleep" if given.sleep else "of CPU"
     alone = given.per_batch * given.work / CORES
-    more = {way: (found[way] - found[f"one {way}"]) / (given.batches - 1) for way in ("job", "queue")}
+    more = {
+        way: (found[way] - found[f"one {way}"]) / (given.batches - 1) for way in ("job", "micro", "queue")
+    }
     table = figures.table(
         f"{given.batches} batches of {given.per_batch} chunks of {given.work:g} s {what} on {CORES} cores,"
-        f" medians of {given.rounds} rounds",
-        *("job", "seconds", "beside the plain job"),
+        f" {alone:g} s of the clock each, medians of {given.rounds} rounds",
+        *("job", "seconds", "beside the plain job", "beside plain micro-batches"),
     )
-    table.add("the work alone, evenly spread", alone * given.batches, None)
-    table.add("a plain job over all of it", found["job"], None)
-    table.add("plain micro-batches, no queue", found["micro"], times(found["micro"], found["job"]))
-    table.add("with the queue", found["queue"], times(found["queue"], found["job"]))
-    table.add("a batch more, plain job", more["job"], None)
-    table.add("a batch more, with the queue", more["queue"], times(more["queue"], more["job"]))
-    table.add("to start and stop the plain job, once", found["one job"] - more["job"], None)
-    table.add("to start and stop the query, once", found["one queue"] - more["queue"], None)
+    for name, figure in (("end to end", found), ("a batch more", more)):
+        job, micro, queue = (figure[way] for way in ("job", "micro", "queue"))
+        table.add(f"{name}: with the queue", queue, times(queue, job), times(queue, micro))
+        table.add(f"{name}: plain micro-batches, no queue", micro, times(micro, job), None)
+        table.add(f"{name}: a plain job over all of it", job, None, None)
+    table.add("the work alone, evenly spread", alone * given.batches, None, None)
+    for way, name in (("queue", "the query"), ("micro", "plain micro-batches"), ("job", "the plain job")):
+        table.add(f"to start and stop {name}, once", found[f"one {way}"] - more[way], None, None)
 
 
 if __name__ == "__main__":
