@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ from fairway.engine.backlog import bytes_of
 from fairway.engine.engine import Engine
 from fairway.engine.reads import Answer, Read
 from fairway.errors import Fenced, StoreFailed
-from fairway.limits import CALL_OFFERS_MAX, READ_ROWS
+from fairway.limits import CALL_OFFERS_MAX, GC_SECONDS, READ_ROWS
 from fairway.model.submission import Described, Offer
 from tests.engine.desk import Desk, chunks, offer, small_reads
 
@@ -21,11 +22,25 @@ WHALE = 200_000
 WINDOW = 2_000
 
 
-def put_many(desk: Desk, tenant: str, n: int, delay: float = 0.0, **told: Any) -> None:
+def put_many(desk: Desk, tenant: str, n: int, delay: float = 0.0, **told: Any) -> list[int]:
     described = Described(tenant, 1, policy="dead_letter", **told)
     one = Offer(described, delay_seconds=delay)
+    ids: list[int] = []
     for first in range(0, n, CALL_OFFERS_MAX):
-        desk.call(c.Submit([one] * min(CALL_OFFERS_MAX, n - first)))
+        ids += desk.call(c.Submit([one] * min(CALL_OFFERS_MAX, n - first))).ids
+    return ids
+
+
+def far_behind(desk: Desk) -> None:
+    """From now on what b puts lies behind ten thousand rows of w, several windows of them."""
+    desk.weigh("w", 100_000)
+    desk.weigh("b", 10)
+
+
+def rows_before(desk: Desk, ids: list[int]) -> int:
+    """How many stored rows lie before the first of these."""
+    held = desk.shelf.queue("q")
+    return bisect_left(held.sorted(), min((held.passes[id], id) for id in ids))
 
 
 def in_memory(desk: Desk) -> int:
@@ -38,9 +53,12 @@ def desk_of(**more: Any) -> Desk:
 
 def test_a_whale_of_paused_messages_does_not_hold_up_others() -> None:
     desk = desk_of()
+    far_behind(desk)
     desk.pause(tenant="w")
     put_many(desk, "w", WHALE)
-    put_many(desk, "b", 5)
+    others = put_many(desk, "b", 5)
+    assert rows_before(desk, others) > 4 * WINDOW
+    desk.restart()
     assert in_memory(desk) <= 2 * WINDOW
     assert desk.tenants_of(desk.reserve(9)) == "bbbbb"
     assert not desk.reserve(9).spans, "the whale is paused"
@@ -49,7 +67,8 @@ def test_a_whale_of_paused_messages_does_not_hold_up_others() -> None:
     assert desk.stats().submissions_active == WHALE + 5
     desk.resume(tenant="w")
     put_many(desk, "c", 2)
-    assert sorted(desk.tenants_of(desk.reserve(4))) == ["c", "c", "w", "w"]
+    assert desk.tenants_of(desk.reserve(4)) == "wwww"
+    assert desk.tenants_of(desk.reserve(4, 'SelectOnly("tenant", "c", Fair)')) == "cc"
     assert in_memory(desk) <= 2 * WINDOW
 
 
@@ -145,8 +164,11 @@ def test_a_tenant_that_is_resumed_is_read_page_by_page(rows: int, monkeypatch: p
 
 def test_a_whale_that_is_not_due_does_not_hold_up_others() -> None:
     desk = desk_of()
+    far_behind(desk)
     put_many(desk, "w", WHALE, delay=600.0)
-    put_many(desk, "b", 5)
+    others = put_many(desk, "b", 5)
+    assert rows_before(desk, others) > 4 * WINDOW
+    desk.restart()
     assert in_memory(desk) <= 2 * WINDOW + 10
     assert desk.tenants_of(desk.reserve(9)) == "bbbbb"
     assert not desk.reserve(9).spans
@@ -154,28 +176,31 @@ def test_a_whale_that_is_not_due_does_not_hold_up_others() -> None:
     desk.engine.tick(desk.now)
     desk.settle()
     put_many(desk, "c", 1)
-    assert sorted(desk.tenants_of(desk.reserve(3))) == ["c", "w", "w"]
+    assert desk.tenants_of(desk.reserve(3)) == "www"
+    assert desk.tenants_of(desk.reserve(3, 'SelectOnly("tenant", "c", Fair)')) == "c"
 
 
 def test_a_saturated_tenant_does_not_hold_up_others() -> None:
     """All that the window holds is of a tenant at its limit; the others lie behind it, out of memory."""
     desk = desk_of()
     strategy = 'MaxSimultaneous("tenant", 2, OldestFirst)'
+    far_behind(desk)
     put_many(desk, "w", WHALE // 4)
-    put_many(desk, "b", 3)
+    others = put_many(desk, "b", 3)
     desk.restart()
-    assert set(desk.tenants_of(desk.reserve(5, strategy))) == {"w", "b"}
-    last = desk.reserve(5, strategy)
-    assert not last.spans, "both are at their limit, and everything was looked at"
+    assert rows_before(desk, others) > 4 * WINDOW and not set(others) & set(desk.state.runs)
+    assert desk.tenants_of(desk.reserve(5, strategy)) == "ww"
+    assert desk.tenants_of(desk.reserve(5, strategy)) == "bb", "they are searched for in the store"
+    assert not desk.reserve(5, strategy).spans, "both are at their limit, and everything was looked at"
     assert in_memory(desk) <= 3 * WINDOW
 
 
 def test_an_unselected_lane_does_not_hold_up_others() -> None:
     desk = desk_of()
     put_many(desk, "a", WHALE // 4, metadata={"lane": "slow"})
-    put_many(desk, "a", 3, metadata={"lane": "fast"})
+    others = put_many(desk, "a", 3, metadata={"lane": "fast"})
     desk.restart()
-    assert in_memory(desk) <= 2 * WINDOW
+    assert in_memory(desk) <= 2 * WINDOW and not set(others) & set(desk.state.runs)
     assert len(chunks(desk.reserve(9, 'SelectOnly("lane", "fast", Fair)'))) == 3
     assert not desk.reserve(9, 'SelectOnly("lane", "fast", Fair)').spans
     assert not desk.reserve(9, 'SelectOnly("lane", "none", Fair)').spans
@@ -557,6 +582,30 @@ def test_a_run_that_was_carried_while_it_was_read_by_its_deadline_ends(
     assert desk.show(x).state == "failed"
     desk.drain()
     assert desk.stats().submissions_active == 0
+
+
+def test_a_few_finished_places_are_given_up_after_a_while() -> None:
+    """Far fewer than are given up together: a queue that rests keeps no finished places for ever."""
+    desk = Desk(window=8, by_range=True)
+    for n in range(6):
+        desk.message("ab"[n % 2])
+    for _ in range(3):
+        desk.complete(desk.reserve(1))
+
+    def deletes() -> int:
+        return sum(group.delete_upto is not None for group in desk.groups)
+
+    def places() -> int:
+        return len(desk.shelf.queue("q").places)
+
+    desk.pass_time(GC_SECONDS - 1.0)
+    desk.message("a")
+    assert (deletes(), places()) == (0, 7)
+    desk.pass_time(1.0)
+    desk.message("a")
+    assert (deletes(), places()) == (1, 5), "three finished ones went with that group"
+    desk.message("a")
+    assert deletes() == 1, "and then there was nothing to give up"
 
 
 def test_places_are_given_up_only_with_the_group_that_saves_their_a(monkeypatch: pytest.MonkeyPatch) -> None:
