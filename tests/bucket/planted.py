@@ -101,7 +101,7 @@ class AnyReceiptCounts(Watched):
 # -- machines that believe too much
 
 
-def index_first(writer: writing.Writer) -> Machine[bytes | None]:
+def index_first(writer: writing.Writer, due: float = 0.0) -> Machine[bytes | None]:
     while True:
         queue = yield from read(s.ReadQueue(writer.name, writer.generation))
         if queue is None or queue.state != "live":
@@ -109,14 +109,14 @@ def index_first(writer: writing.Writer) -> Machine[bytes | None]:
         moment = yield FRESH
         above = [queue.floor, queue.newest, *([writer.last] if writer.last else [])]
         bucket = writer.last = place_after(moment.now, above, moment.bits)
-        yield from insist(s.AddIndex(writer.generation, bucket, writer.node))
+        yield from insist(s.AddIndex(writer.generation, bucket, writer.node, due))
         if (yield s.CreateBucket(writer.generation, bucket, writer.node, moment.now)) is not APPLIED:
             continue
         if (yield from insist(s.Publish(writer.name, writer.generation, bucket))) is APPLIED:
             return bucket
 
 
-def same_id(writer: writing.Writer) -> Machine[bytes | None]:
+def same_id(writer: writing.Writer, due: float = 0.0) -> Machine[bytes | None]:
     while True:
         queue = yield from read(s.ReadQueue(writer.name, writer.generation))
         if queue is None or queue.state != "live":
@@ -125,12 +125,12 @@ def same_id(writer: writing.Writer) -> Machine[bytes | None]:
         above = [queue.floor, queue.newest, *([writer.last] if writer.last else [])]
         bucket = writer.last = place_after(moment.now, above, moment.bits)
         yield from insist(s.CreateBucket(writer.generation, bucket, writer.node, moment.now))
-        yield from insist(s.AddIndex(writer.generation, bucket, writer.node))
+        yield from insist(s.AddIndex(writer.generation, bucket, writer.node, due))
         if (yield from insist(s.Publish(writer.name, writer.generation, bucket))) is APPLIED:
             return bucket
 
 
-def no_publish(writer: writing.Writer) -> Machine[bytes | None]:
+def no_publish(writer: writing.Writer, due: float = 0.0) -> Machine[bytes | None]:
     queue = yield from read(s.ReadQueue(writer.name, writer.generation))
     if queue is None or queue.state != "live":
         return None
@@ -139,7 +139,7 @@ def no_publish(writer: writing.Writer) -> Machine[bytes | None]:
         above = [queue.floor, queue.newest, *([writer.last] if writer.last else [])]
         bucket = writer.last = place_after(moment.now, above, moment.bits)
         if (yield s.CreateBucket(writer.generation, bucket, writer.node, moment.now)) is APPLIED:
-            yield from insist(s.AddIndex(writer.generation, bucket, writer.node))
+            yield from insist(s.AddIndex(writer.generation, bucket, writer.node, due))
             return bucket
 
 
@@ -192,7 +192,7 @@ def complete_blindly(generation: bytes, bucket: bytes, tickets: Any) -> Machine[
     return ["lost" if outcome is REFUSED else "done" for _ in tickets]
 
 
-def repair_by_time(generation: bytes, bucket: bytes, config: Any, done: Any) -> Machine[Any]:
+def repair_by_time(generation: bytes, bucket: bytes, config: Any, done: Any, look: Any) -> Machine[Any]:
     """After a time-out a bucket counts as finished: nothing is sealed, and leases are not looked at."""
     found = yield from read(s.ReadBucket(generation, bucket))
     if found is None:
@@ -206,7 +206,7 @@ def repair_by_time(generation: bytes, bucket: bytes, config: Any, done: Any) -> 
     return found.state
 
 
-def repair_without_seal(generation: bytes, bucket: bytes, config: Any, done: Any) -> Machine[Any]:
+def repair_without_seal(generation: bytes, bucket: bytes, config: Any, done: Any, look: Any) -> Machine[Any]:
     """Everything in it is finished, so it goes: without a seal something may come between read and delete."""
     found = yield from read(s.ReadBucket(generation, bucket))
     if found is not None and found.rows and all(row.status in (1, 3) for row in found.rows):
@@ -214,7 +214,7 @@ def repair_without_seal(generation: bytes, bucket: bytes, config: Any, done: Any
             yield s.MoveBucket(generation, bucket, old, new)  # pyright: ignore
         yield s.RemoveBucket(generation, bucket)
         return None
-    return (yield from RIGHT_REPAIR(generation, bucket, config, done))
+    return (yield from RIGHT_REPAIR(generation, bucket, config, done, look))
 
 
 def close_without_seals(name: str, generation: bytes) -> Machine[None]:

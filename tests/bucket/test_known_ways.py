@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fairway import limits
 from fairway.bucket import naming, redriving, repairing, settling, taking, writing
 from fairway.bucket import statements as s
 from fairway.bucket.burying import bury
@@ -506,6 +507,95 @@ def test_messages_for_another_hour_share_buckets() -> None:
     assert far and far == writing.hour_of(now - 600, now + 3601) and far != writing.hour_of(now, now + 9000)
 
 
+def asked(play: Play[Any], kind: type[s.Statement]) -> int:
+    """Play to the end; how many statements of a kind were carried out."""
+    count = 0
+    while not play.over:
+        count += isinstance(play.at, kind)
+        play.step()
+    return count
+
+
+def test_messages_for_another_hour_share_a_bucket_though_they_come_one_a_minute(stage_of: StageOf) -> None:
+    stage = stage_of(bucket_rows=1000, seal_seconds=30.0)
+    due = stage.now + 86_400.0
+    slot, writer, reader = Slot(due), stage.writer(), stage.reader()
+    repairer = repairing.Repairer("q", stage.generation)
+    bodies = {b"%d" % n for n in range(20)}
+    for body in sorted(bodies):
+        message = stage.message(body, due - stage.now)
+        assert stage.run(writing.put(writer, slot, [message])) is Told.ACCEPTED
+        stage.now += 60
+        assert asked(stage.play(repairing.repair(repairer)), s.Glance) == 0
+        assert asked(stage.play(taking.reserve(reader, 5)), s.FindDue) == 0, "nobody looks before its time"
+    assert len(stage.index()) == 1 and reader.next_due == due
+    stage.now = due + 1.0
+    assert stage.drain() == bodies
+
+
+def test_nothing_goes_into_a_bucket_that_is_due_before_it(stage_of: StageOf) -> None:
+    stage = stage_of()
+    early = stage.message(b"m", 10.0)
+    with pytest.raises(AssertionError):
+        stage.run(writing.put(stage.writer(), Slot(stage.now + 20.0), [early]))
+
+
+def test_a_round_of_repair_is_bounded_and_no_bucket_is_left_out(stage_of: StageOf) -> None:
+    stage = stage_of(bucket_rows=1, seal_seconds=0.0)
+    for n in range(3 * limits.GLANCE_BUCKETS_MAX):
+        stage.put(b"%d" % n)
+    stage.now += 60
+    repairer = repairing.Repairer("q", stage.generation)
+    for _ in range(3):
+        assert asked(stage.play(repairing.repair(repairer)), s.Glance) == limits.GLANCE_BUCKETS_MAX
+    assert {bucket.state for bucket in stage.kept().values()} == {"sealed"}
+
+
+def test_a_queue_in_which_nothing_happens_is_hardly_looked_at(stage_of: StageOf) -> None:
+    stage = stage_of(bucket_rows=1, seal_seconds=0.0)
+    for n in range(10):
+        stage.put(b"%d" % n)
+    repairer = repairing.Repairer("q", stage.generation)
+
+    def minute() -> tuple[int, int]:
+        glances = reads = 0
+        for _ in range(60):
+            stage.now += 1
+            play = stage.play(repairing.repair(repairer))
+            while not play.over:
+                glances += isinstance(play.at, s.Glance)
+                reads += isinstance(play.at, s.ReadBucket)
+                play.step()
+        return glances, reads
+
+    minute()
+    glances, reads = minute()
+    assert glances <= 10 * 60 / limits.GLANCE_SECONDS_MAX + 10 and reads == 0
+    leased = stage.reserve()
+    assert len(leased) == 10
+    stage.complete(leased)
+    minute()
+    assert stage.index() == [], "and what is finished goes all the same"
+
+
+def test_who_has_its_last_delivery_is_buried_when_its_lease_ends_and_not_read_before(
+    stage_of: StageOf,
+) -> None:
+    stage = stage_of(attempts_max=1, seal_seconds=0.0)
+    stage.put(b"long", b"short", b"waits")
+    reader = stage.reader()
+    assert stage.run(taking.reserve(reader, 1, 500.0)) and stage.run(taking.reserve(reader, 1, 50.0))
+    repairer, reads = repairing.Repairer("q", stage.generation), 0
+    for _ in range(45):
+        stage.now += 1
+        reads += asked(stage.play(repairing.repair(repairer)), s.ReadBucket)
+    assert reads <= 3 and stage.dead() == []
+    for _ in range(8):
+        stage.now += 1
+        stage.run(repairing.repair(repairer))
+    assert [letter.body for letter in stage.dead()] == [b"short"]
+
+
 def test_the_index_span_tells_of_a_message_that_stays(stage_of: StageOf) -> None:
     from fairway.bucket.counting import count
 
@@ -538,7 +628,6 @@ def test_places_sort_as_time_uuids_do() -> None:
 
 
 def test_one_node_repairs_and_another_takes_over_when_it_is_silent(stage_of: StageOf) -> None:
-    from fairway import limits
     from fairway.bucket.electing import Candidate, elect
 
     stage = stage_of()
@@ -555,3 +644,36 @@ def test_one_node_repairs_and_another_takes_over_when_it_is_silent(stage_of: Sta
     late = stage.play(elect(one, 30.0 + silent)).until(s.Beat)
     assert stage.run(elect(two, 200.0)) is True
     assert late.step() is REFUSED and late.value is False
+
+
+def test_a_repairer_beats_in_the_middle_of_a_long_round(stage_of: StageOf) -> None:
+    from fairway.bucket.electing import Candidate, beating, elect
+
+    stage = stage_of(bucket_rows=1)
+    for n in range(20):
+        stage.put(b"%d" % n)
+    one, two, clock = Candidate("q", "one"), Candidate("q", "two"), [0.0]
+    assert stage.run(elect(one, clock[0])) is True
+    assert stage.run(elect(two, clock[0])) is False
+    repairer = repairing.Repairer("q", stage.generation)
+    play = stage.play(beating(one, repairing.repair(repairer), lambda: clock[0]))
+    while not play.over:
+        play.step()
+        clock[0] += 0.9  # a slow cluster: the whole of it takes longer than a silent repairer is waited for
+        assert stage.run(elect(two, clock[0])) is False, "it sees the beats"
+    assert clock[0] > 2 * limits.REPAIRER_SILENT_SECONDS and play.value.buckets == 20
+
+
+def test_a_repairer_stops_where_another_one_repairs(stage_of: StageOf) -> None:
+    from fairway.bucket.electing import Candidate, beating, elect
+
+    stage = stage_of(bucket_rows=1)
+    for n in range(20):
+        stage.put(b"%d" % n)
+    one, two, clock = Candidate("q", "one"), Candidate("q", "two"), [0.0]
+    assert stage.run(elect(one, 0.0)) is True and stage.run(elect(two, 0.0)) is False
+    repairer = repairing.Repairer("q", stage.generation)
+    play = stage.play(beating(one, repairing.repair(repairer), lambda: clock[0])).until(s.Glance)
+    clock[0] = limits.REPAIRER_SILENT_SECONDS  # held up for so long
+    assert stage.run(elect(two, clock[0])) is True
+    assert asked(play, s.Glance) <= 1 and play.value is None

@@ -75,7 +75,7 @@ class Lives:
         for first in range(0, buckets, ROUND):
             self.stage.now += ROUND
             places = [place_after(self.stage.now + n, [], n) for n in range(min(ROUND, buckets - first))]
-            self._enter([(plain(generation), to_uuid(place), "node") for place in places])
+            self._enter([(plain(generation), to_uuid(place), "node", 0.0) for place in places])
             queue: QueueRow = self.stage.execute(s.ReadQueue("q", generation))
             self.stage.run(s.insist(s.MoveFloor("q", generation, queue.version, places[-1])))
             assert self.stage.floor() == places[-1]

@@ -5,9 +5,14 @@ Guards: nothing but work: two repairers are harmless, so a beat that is late cos
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from fairway import limits
 from fairway.bucket.rows import RepairLease
 from fairway.bucket.statements import APPLIED, Beat, Machine, Outcome, ReadRepairer
+
+R = TypeVar("R")
 
 
 class Candidate:
@@ -17,6 +22,7 @@ class Candidate:
         self.name, self.node = name, node
         self.seen = RepairLease("", -1)
         self.since = float("-inf")
+        self.beaten = float("-inf")
 
 
 def elect(candidate: Candidate, elapsed: float) -> Machine[bool]:
@@ -31,4 +37,21 @@ def elect(candidate: Candidate, elapsed: float) -> Machine[bool]:
     if not mine and not silent:
         return False
     outcome: Outcome = yield Beat(candidate.name, candidate.node, found.owner, found.beat)
+    if outcome is APPLIED:
+        candidate.beaten = elapsed
     return outcome is APPLIED
+
+
+def beating(candidate: Candidate, machine: Machine[R], elapsed: Callable[[], float]) -> Machine[R | None]:
+    """A machine of the one who repairs, with beats between its steps; None where another one repairs now."""
+    value: Any = None
+    try:
+        while True:
+            late = elapsed() - candidate.beaten >= limits.REPAIR_SECONDS
+            if late and not (yield from elect(candidate, elapsed())):
+                return None
+            value = yield machine.send(value)
+    except StopIteration as end:
+        return end.value
+    finally:
+        machine.close()

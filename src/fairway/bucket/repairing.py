@@ -11,6 +11,7 @@ import msgspec
 from fairway import limits
 from fairway.bucket.burying import bury
 from fairway.bucket.config import BucketConfig, unpacked
+from fairway.bucket.glancing import Look, due_looks, idle, needs_reading
 from fairway.bucket.places import LOWEST
 from fairway.bucket.rows import (
     DYING,
@@ -21,6 +22,7 @@ from fairway.bucket.rows import (
     IndexRow,
     QueueRow,
     Row,
+    Sums,
 )
 from fairway.bucket.statements import (
     APPLIED,
@@ -28,6 +30,7 @@ from fairway.bucket.statements import (
     Change,
     Doom,
     DropIndex,
+    Glance,
     Machine,
     Moment,
     MoveBucket,
@@ -57,6 +60,8 @@ class Repairer:
 
     def __init__(self, name: str, generation: bytes) -> None:
         self.name, self.generation = name, generation
+        self.config: BucketConfig | None = None
+        self.looks: dict[bytes, Look] = {}
         self.swept = LOWEST  # up to here the index is known to be empty
         self.gone: set[bytes] = set()  # seen removed: that is for ever
 
@@ -71,15 +76,20 @@ def repair(repairer: Repairer) -> Machine[Round | None]:
     config = unpacked(queue.config)
     index = yield from read_index(generation, queue.floor)
     repairer.gone = {bucket for bucket in repairer.gone if bucket > queue.floor}
-    states: dict[bytes, BucketState | None] = {}
-    for entry in index:
-        if entry.bucket in repairer.gone:
-            states[entry.bucket] = None
-            continue
+    # What is not looked at in this round holds the floor where it is.
+    states: dict[bytes, BucketState | None] = {
+        entry.bucket: None if entry.bucket in repairer.gone else "open" for entry in index
+    }
+    live = [entry for entry in index if states[entry.bucket] is not None]
+    known = repairer.looks if repairer.config == config else {}
+    repairer.config = config
+    looks = repairer.looks = {entry.bucket: known.get(entry.bucket) or Look() for entry in live}
+    moment: Moment = yield FRESH
+    for bucket in due_looks(looks, live, moment.now):
         done.buckets += 1
-        state = states[entry.bucket] = yield from repair_bucket(generation, entry.bucket, config, done)
+        state = states[bucket] = yield from repair_bucket(generation, bucket, config, done, looks[bucket])
         if state is None:
-            repairer.gone.add(entry.bucket)
+            repairer.gone.add(bucket)
     done.floor = yield from _move_floor(repairer, queue, index, states)
     if done.floor > repairer.swept:
         yield from _sweep(repairer, done)
@@ -87,40 +97,46 @@ def repair(repairer: Repairer) -> Machine[Round | None]:
 
 
 def repair_bucket(
-    generation: bytes, bucket: bytes, config: BucketConfig, done: Round
+    generation: bytes, bucket: bytes, config: BucketConfig, done: Round, look: Look
 ) -> Machine[BucketState | None]:
     """Do what a bucket needs next; gives its state as far as it is known, None if it is removed."""
-    found: Bucket | None = yield from read(ReadBucket(generation, bucket))
-    if found is None:
-        return None
+    sums: Sums | None = yield from read(Glance(generation, bucket))
     moment: Moment = yield FRESH
-    yield from _bury(generation, bucket, found, config, moment, done)
-    if found.state == "open":
-        if _idle(found, config, moment.now):
-            yield MoveBucket(generation, bucket, "open", "sealed")
-            done.sealed += 1
-        return "open"
-    if found.state == "sealed":
+    if sums is None:
+        # That a bucket is gone is believed only of a read that decides.
+        gone: Bucket | None = yield from read(ReadBucket(generation, bucket))
+        return None if gone is None else gone.state
+    look.saw(sums, moment.now)
+    state = sums.state
+    if needs_reading(look, sums, config, moment.now):
+        found: Bucket | None = yield from read(ReadBucket(generation, bucket))
+        if found is None:
+            return None
+        look.read(found, config)
+        buried = yield from _bury(generation, bucket, found, config, moment, done)
+        look.again(moment.now if buried else max(look.over_at, moment.now))
         # Sealed and finished in one and the same read: neither can change any more.
-        if not all(row.status in FINISHED for row in found.rows):
-            return "sealed"
-        outcome: Outcome = yield MoveBucket(generation, bucket, "sealed", "done")
-        if outcome is not APPLIED:
-            return "sealed"
-    if (yield RemoveBucket(generation, bucket)) is APPLIED:
-        done.removed += 1
-        return None
-    return "done"
-
-
-def _idle(found: Bucket, config: BucketConfig, now: float) -> bool:
-    last = max((row.created for row in found.rows), default=found.born)
-    return len(found.rows) >= config.bucket_rows or now - max(last, found.born) > config.seal_seconds
+        if found.state == "sealed" and all(row.status in FINISHED for row in found.rows):
+            if (yield MoveBucket(generation, bucket, "sealed", "done")) is not APPLIED:
+                return "sealed"
+            state = "done"
+    if state == "done":
+        look.again(moment.now)
+        if (yield RemoveBucket(generation, bucket)) is APPLIED:
+            done.removed += 1
+            return None
+    elif state == "open" and idle(sums, config, moment.now):
+        yield MoveBucket(generation, bucket, "open", "sealed")
+        done.sealed += 1
+        look.again(moment.now)
+    elif state == "open":
+        look.again(sums.last + config.seal_seconds)
+    return state
 
 
 def _bury(
     generation: bytes, bucket: bytes, found: Bucket, config: BucketConfig, moment: Moment, done: Round
-) -> Machine[None]:
+) -> Machine[int]:
     """Messages that were delivered often enough and came back die; what others left dying is buried."""
     dying = [row.uid for row in found.rows if row.status == DYING]
     for row in found.rows:
@@ -130,6 +146,7 @@ def _bury(
     for start in range(0, len(dying), limits.BUCKET_BATCH_ROWS_MAX):
         some = dying[start : start + limits.BUCKET_BATCH_ROWS_MAX]
         done.buried += yield from bury(generation, bucket, some)
+    return len(dying)
 
 
 def _doom(generation: bytes, bucket: bytes, row: Row, moment: Moment) -> Doom:

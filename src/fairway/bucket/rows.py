@@ -83,11 +83,25 @@ class Tally(msgspec.Struct, frozen=True):
     finished: int
 
 
+class Sums(msgspec.Struct, frozen=True):
+    """Sums over a bucket's rows: whatever happens to one of them changes them."""
+
+    state: BucketState
+    born: float
+    rows: int
+    last: float  # when the newest row was created; when the bucket was born if it has none
+    versions: int  # the sum of all versions
+    settled: int  # rows that do not wait
+    statuses: int  # the sum of all states; more than `settled` if one is dying or dead
+    attempts: int  # the most deliveries of a row
+
+
 class IndexRow(msgspec.Struct, frozen=True):
     """A bucket's entry in the index of its queue."""
 
     bucket: bytes
     creator: str
+    due: float = 0.0  # nothing that is put into it may be delivered before
 
 
 class QueueRow(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairway.bucket.rows import DYING, FINISHED, WAITING, BucketState, Found, Row, Tally
+from fairway.bucket.rows import DYING, FINISHED, WAITING, BucketState, Found, Row, Sums, Tally
 from fairway.bucket.statements import FindDue
 
 _change = msgspec.structs.replace
@@ -19,6 +19,20 @@ def found_due(state: BucketState, rows: list[Row], x: FindDue) -> Found:
     due = [_change(row, body=None, headers=b"") for row in waiting if row.due <= x.now][: x.limit]
     later = [row.due for row in waiting if row.due > x.now]
     return Found(state, due, min(later, default=None))
+
+
+def summed(state: BucketState, born: float, rows: list[Row]) -> Sums:
+    """The sums over rows that were read whole."""
+    return Sums(
+        state,
+        born,
+        rows=len(rows),
+        last=max((row.created for row in rows), default=born),
+        versions=sum(row.version for row in rows),
+        settled=sum(row.status != WAITING for row in rows),
+        statuses=sum(row.status for row in rows),
+        attempts=max((row.attempts for row in rows), default=0),
+    )
 
 
 def tallied(state: BucketState, rows: list[Row], now: float) -> Tally:

@@ -132,6 +132,7 @@ class AddIndex(Write, frozen=True):
     generation: bytes
     bucket: bytes
     creator: str
+    due: float = 0.0
 
 
 class DropIndex(Write, frozen=True):
@@ -175,6 +176,13 @@ class Put(Write, frozen=True):
     generation: bytes
     bucket: bytes
     messages: list[Message]
+
+
+class Glance(Read, frozen=True):
+    """Gives the Sums of a bucket, or None. It costs little, and may be a little old."""
+
+    generation: bytes
+    bucket: bytes
 
 
 class ReadBucket(Read, frozen=True):

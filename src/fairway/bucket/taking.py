@@ -80,7 +80,7 @@ class Reader:
 
     def order(self, index: list[IndexRow], now: float) -> Iterator[bytes]:
         """The buckets to look at: oldest first, and among neighbours each node in an order of its own."""
-        live = [row.bucket for row in index if self.until.get(row.bucket, 0.0) <= now]
+        live = [row.bucket for row in index if row.due <= now and self.until.get(row.bucket, 0.0) <= now]
         for start in range(0, len(live), limits.SPREAD_BUCKETS):
             yield from sorted(live[start : start + limits.SPREAD_BUCKETS], key=self._rank)
 
@@ -121,7 +121,8 @@ def reserve(reader: Reader, count: int, lease_seconds: float | None = None) -> M
         known = list(reader.until.items())
         reader.until = {bucket: until for bucket, until in known if bucket > queue.floor}
     moment: Moment = yield FRESH
-    reader.next_due = None
+    # Buckets whose time has not come are not looked at: nothing in them is due.
+    reader.next_due = min((row.due for row in index if row.due > moment.now), default=None)
     leased: list[Leased] = []
     for bucket in reader.order(index, moment.now):
         leased += yield from _take_from(reader, bucket, count - len(leased), seconds)

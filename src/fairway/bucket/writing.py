@@ -43,11 +43,12 @@ class Told(Enum):
 
 
 class Slot:
-    """A place in a node for one bucket that it fills; one put at a time."""
+    """A place in a node for one bucket that it fills; one put at a time, and nothing that is due before a time."""
 
-    __slots__ = ("bucket", "bytes", "rows")
+    __slots__ = ("bucket", "bytes", "due", "rows")
 
-    def __init__(self) -> None:
+    def __init__(self, due: float = 0.0) -> None:
+        self.due = due
         self.bucket: bytes | None = None
         self.rows = 0
         self.bytes = 0
@@ -68,14 +69,15 @@ class Writer:
 def hour_of(now: float, not_before: float) -> int:
     """Which buckets a message goes to: 0 for those of now, else the hour of its time.
 
-    One message that stays for days keeps its bucket in the index for days; so those of one hour share theirs.
+    One message that stays for days keeps its bucket in the index for days; so those of one hour share theirs, which
+    stays open and is looked at by nobody until then.
     """
     far = not_before - now > limits.HOUR_BUCKET_SECONDS
     return int(not_before // limits.HOUR_BUCKET_SECONDS) if far else 0
 
 
-def make_bucket(writer: Writer) -> Machine[bytes | None]:
-    """A published bucket, or None if the queue is gone.
+def make_bucket(writer: Writer, due: float = 0.0) -> Machine[bytes | None]:
+    """A published bucket for what is not due before a time, or None if the queue is gone.
 
     A create of unknown outcome is abandoned with its id: carried out late, it would open a removed bucket again.
     """
@@ -93,13 +95,15 @@ def make_bucket(writer: Writer) -> Machine[bytes | None]:
         created: Outcome = yield CreateBucket(writer.generation, bucket, writer.node, moment.now)
         if created is not APPLIED:
             continue
-        yield from insist(AddIndex(writer.generation, bucket, writer.node))
+        yield from insist(AddIndex(writer.generation, bucket, writer.node, due))
         if (yield from insist(Publish(writer.name, writer.generation, bucket))) is APPLIED:
             return bucket
 
 
 def put(writer: Writer, slot: Slot, messages: list[Message]) -> Machine[Told]:
     """Put messages together, into the slot's bucket or, when that is full or sealed, into the next one."""
+    # Nobody looks into a bucket before its time.
+    assert all(message.not_before >= slot.due for message in messages)
     size = sum(len(message.body) + len(message.headers) for message in messages)
     while True:
         yield from _ready(writer, slot, len(messages), size)
@@ -123,7 +127,7 @@ def _ready(writer: Writer, slot: Slot, rows: int, size: int) -> Machine[None]:
         yield MoveBucket(writer.generation, slot.bucket, "open", "sealed")
         slot.drop()
     if slot.bucket is None:
-        slot.bucket = yield from make_bucket(writer)
+        slot.bucket = yield from make_bucket(writer, slot.due)
 
 
 def _put_into(generation: bytes, bucket: bytes, messages: list[Message]) -> Machine[Told | None]:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from fairway.bucket import naming
-from fairway.bucket.electing import Candidate, elect
+from fairway.bucket.electing import Candidate, beating, elect
 from fairway.bucket.places import place_after
 from fairway.bucket.port import BucketStorage
 from fairway.bucket.redriving import redrive
@@ -25,7 +25,12 @@ from fairway.bucket.statements import Machine
 from fairway.bucket.taking import Reader
 from fairway.bucket.writing import Slot, Told, Writer, put
 from fairway.errors import Closed, FairwayError
-from fairway.limits import BUCKET_CLOSE_SECONDS, DELETES_SECONDS, REPAIR_SECONDS
+from fairway.limits import (
+    BUCKET_CLOSE_SECONDS,
+    DELETES_SECONDS,
+    HOUR_BUCKET_SECONDS,
+    REPAIR_SECONDS,
+)
 from fairway.runtime.bucket.running import run
 
 R = TypeVar("R")
@@ -139,12 +144,12 @@ class Office:
         if idle or self._busy.get(hour, 0) < most:
             self._busy[hour] = self._busy.get(hour, 0) + 1
             # The one used last: with few writers few buckets are begun.
-            return idle.pop() if idle else Slot()
+            return idle.pop() if idle else Slot(hour * HOUR_BUCKET_SECONDS)
         return None
 
     def _forget_hours(self, hour: int) -> None:
         """Hours that have passed need no slot; their open buckets are sealed by the repairer."""
-        now = int(time.time() // 3600)
+        now = int(time.time() // HOUR_BUCKET_SECONDS)
         with self._lock:
             for old in [one for one in self._slots if 0 < one < now and one != hour]:
                 if not self._busy.get(old):
@@ -158,10 +163,10 @@ class Office:
         while not self._closed.wait(REPAIR_SECONDS):
             with suppress(FairwayError):  # the next round, or another node, goes on with it
                 if self._round(elect(candidate, time.monotonic())):
-                    self._round(repair(repairer))
+                    self._round(beating(candidate, repair(repairer), time.monotonic))
                     if time.monotonic() >= deletes_at:
                         deletes_at = time.monotonic() + DELETES_SECONDS
-                        self._round(naming.finish_deletes())
+                        self._round(beating(candidate, naming.finish_deletes(), time.monotonic))
 
     def _round(self, machine: Machine[R]) -> R:
         return run(machine, self._storage, self._closed.wait, going=self._going)

@@ -23,6 +23,7 @@ from fairway.bucket.rows import (
     QueueRow,
     RepairLease,
     Row,
+    Sums,
     Tally,
 )
 from fairway.bucket.sorting import found_due, tallied
@@ -91,7 +92,16 @@ class BucketReads:
     def read_index(self, x: s.ReadIndex) -> list[IndexRow]:
         values = (plain(x.generation), to_uuid(x.above), to_uuid(x.up_to), x.limit)
         found = self._session.read("read_index", values)
-        return [IndexRow(to_place(bucket), creator) for bucket, creator in found if creator is not None]
+        return [
+            IndexRow(to_place(bucket), name, due or 0.0) for bucket, name, due in found if name is not None
+        ]
+
+    def glance(self, x: s.Glance) -> Sums | None:
+        found = self._session.read("glance", (plain(x.generation), to_uuid(x.bucket)))
+        if not found or found[0][0] is None:
+            return None
+        state, born, count, last, *sums = found[0]
+        return Sums(state, born, count, last if count else born, *(one or 0 for one in sums))
 
     def read_bucket(self, x: s.ReadBucket) -> Bucket | None:
         # Pages are reads of their own; sealed stays sealed, finished stays finished, so the first page's state holds.

@@ -102,7 +102,7 @@ class CassandraBuckets(BucketReads):
 
     # -- the index
     def add_index(self, x: s.AddIndex) -> Outcome:
-        return self._session.plain(("add_index", (plain(x.generation), to_uuid(x.bucket), x.creator)))
+        return self._session.plain(("add_index", (plain(x.generation), to_uuid(x.bucket), x.creator, x.due)))
 
     def drop_index(self, x: s.DropIndex) -> Outcome:
         return self._session.plain(("drop_index", (plain(x.generation), to_uuid(x.up_to))))

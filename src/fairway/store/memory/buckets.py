@@ -27,9 +27,10 @@ from fairway.bucket.rows import (
     QueueRow,
     RepairLease,
     Row,
+    Sums,
     Tally,
 )
-from fairway.bucket.sorting import found_due, tallied
+from fairway.bucket.sorting import found_due, summed, tallied
 from fairway.bucket.statements import APPLIED, REFUSED, Outcome
 from fairway.errors import Closed
 
@@ -53,7 +54,7 @@ class MemoryBuckets:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.names: dict[str, NameRow] = {}
-        self.index: dict[bytes, dict[bytes, str]] = {}
+        self.index: dict[bytes, dict[bytes, IndexRow]] = {}
         self.index_dropped: dict[bytes, bytes] = {}
         self.buckets: dict[tuple[bytes, bytes], Kept] = {}
         self.dead: dict[bytes, dict[bytes, DeadLetter]] = {}
@@ -137,12 +138,13 @@ class MemoryBuckets:
     def _read_index(self, x: s.ReadIndex) -> list[IndexRow]:
         index = self.index.get(x.generation, {})
         found = sorted(bucket for bucket in index if x.above < bucket <= x.up_to)
-        return [IndexRow(bucket, index[bucket]) for bucket in found[: x.limit]]
+        return [index[bucket] for bucket in found[: x.limit]]
 
     def _add_index(self, x: s.AddIndex) -> Outcome:
         dropped = self.index_dropped.get(x.generation, LOWEST)
         if x.generation not in self.generations_dropped and x.bucket > dropped:
-            self.index.setdefault(x.generation, {}).setdefault(x.bucket, x.creator)
+            row = IndexRow(x.bucket, x.creator, x.due)
+            self.index.setdefault(x.generation, {}).setdefault(x.bucket, row)
         return APPLIED
 
     def _drop_index(self, x: s.DropIndex) -> Outcome:
@@ -193,6 +195,10 @@ class MemoryBuckets:
             return None
         rows = [_change(row, body=None, headers=b"") for _, row in sorted(bucket.rows.items())]
         return Bucket(bucket.state, bucket.creator, bucket.born, rows)
+
+    def _glance(self, x: s.Glance) -> Sums | None:
+        bucket = self.buckets.get((x.generation, x.bucket))
+        return bucket and summed(bucket.state, bucket.born, list(bucket.rows.values()))
 
     def _read_rows(self, x: s.ReadRows) -> Bucket | None:
         bucket = self.buckets.get((x.generation, x.bucket))

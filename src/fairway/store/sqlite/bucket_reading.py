@@ -21,6 +21,7 @@ from fairway.bucket.rows import (
     QueueRow,
     RepairLease,
     Row,
+    Sums,
     Tally,
 )
 from fairway.store.sqlite.connections import rows
@@ -71,6 +72,15 @@ def read_bucket(c: Connection, x: s.ReadBucket) -> Bucket | None:
     return Bucket(state, creator, born, [_row(row) for row in rows(c, SQL["rows"], (number,))])
 
 
+def glance(c: Connection, x: s.Glance) -> Sums | None:
+    found = bucket_of(c, x.generation, x.bucket)
+    if found is None:
+        return None
+    number, state, _, born = found
+    count, last, *sums = rows(c, SQL["sums"], (number,))[0]
+    return Sums(state, born, count, last if count else born, *sums)
+
+
 def read_rows(c: Connection, x: s.ReadRows) -> Bucket | None:
     found = bucket_of(c, x.generation, x.bucket)
     if found is None:
@@ -119,6 +129,7 @@ READS: Final[dict[type[s.Statement], Callable[[Connection, Any], Any]]] = {
     s.ReadQueue: read_queue,
     s.ReadDeletes: read_deletes,
     s.ReadIndex: read_index,
+    s.Glance: glance,
     s.ReadBucket: read_bucket,
     s.ReadRows: read_rows,
     s.FindDue: find_due,

@@ -71,7 +71,7 @@ def move_floor(c: Connection, x: s.MoveFloor) -> None:
 
 
 def add_index(c: Connection, x: s.AddIndex) -> None:
-    _do(c, "add_index", (x.generation, x.bucket, x.creator))
+    _do(c, "add_index", (x.generation, x.bucket, x.creator, x.due))
 
 
 def drop_index(c: Connection, x: s.DropIndex) -> None:

@@ -56,13 +56,13 @@ WHERE name = ?1 AND generation = ?2 AND state = 'live' AND version = ?3;
 
 -- name: read_index
 -- Entries of the index in order.
-SELECT bucket, creator FROM bucket_index
+SELECT bucket, creator, due FROM bucket_index
 WHERE generation = ?1 AND bucket > ?2 AND bucket <= ?3 ORDER BY bucket LIMIT ?4;
 
 -- name: add_index
 -- A bucket enters the index, unless it was dropped up to there.
-INSERT OR IGNORE INTO bucket_index (generation, bucket, creator)
-SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
+INSERT OR IGNORE INTO bucket_index (generation, bucket, creator, due)
+SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS (
     SELECT 1 FROM bucket_index_dropped WHERE generation = ?1 AND up_to >= ?2
 );
 
@@ -116,6 +116,12 @@ INSERT OR REPLACE INTO bucket_bodies (number, uid, body, headers) VALUES (?1, ?2
 -- All heads of a bucket in order.
 SELECT uid, created, not_before, version, nonce, lease, attempts, held, status, error
 FROM bucket_rows WHERE number = ?1 ORDER BY uid;
+
+-- name: sums
+-- Sums over the rows of a bucket: whatever happens to one changes them.
+SELECT count(*), max(created), coalesce(sum(version), 0), coalesce(sum(status <> 0), 0), coalesce(sum(status), 0),
+       coalesce(max(attempts), 0)
+FROM bucket_rows WHERE number = ?1;
 
 -- name: row
 -- One head.

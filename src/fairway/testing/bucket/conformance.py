@@ -20,7 +20,7 @@ import pytest
 from fairway.bucket import statements as s
 from fairway.bucket.places import LOWEST, place_after
 from fairway.bucket.port import BucketStorage
-from fairway.bucket.rows import DeadLetter, Deleting, IndexRow, Message, RepairLease, Row
+from fairway.bucket.rows import DeadLetter, Deleting, IndexRow, Message, RepairLease, Row, Sums
 from fairway.bucket.statements import APPLIED, REFUSED
 
 __all__ = ["BucketConformance"]
@@ -156,6 +156,9 @@ class BucketConformance:
         assert made.do(s.DropIndex(made.generation, made.bucket)) is APPLIED
         assert made.do(s.AddIndex(made.generation, made.bucket, "node")) is APPLIED
         assert made.index() == [IndexRow(second, "node")]
+        third = place_after(NOW + 30, [], 3)
+        assert made.do(s.AddIndex(made.generation, third, "node", NOW + 3600.5)) is APPLIED
+        assert made.index()[-1] == IndexRow(third, "node", NOW + 3600.5)
 
     # -- buckets
     def test_a_bucket_is_created_once(self, made: Made) -> None:
@@ -321,6 +324,30 @@ class BucketConformance:
         assert made.do(s.DropGeneration(made.generation)) is APPLIED
         made.do(s.AddIndex(made.generation, made.bucket, "node"))
         assert made.index() == [] and made.do(s.CountDead(made.generation)) == 0
+
+    def test_a_glance_shows_every_change(self, made: Made) -> None:
+        def glance() -> Any:
+            return made.do(s.Glance(made.generation, made.bucket))
+
+        assert glance() == Sums("open", NOW, 0, NOW, 0, 0, 0, 0)
+        one, two, three = made.put(b"1", b"2", b"3")
+        seen = [glance()]
+        assert seen[0] == Sums("open", NOW, 3, NOW, 0, 0, 0, 0)
+        key = (made.generation, made.bucket)
+        for change in (
+            lambda: made.take(one),
+            lambda: made.take(two),
+            lambda: made.do(s.Hold(*key, [s.Change(two, 1, 7, 8, 1)], NOW + 90, True)),
+            lambda: made.do(s.Finish(*key, [s.Change(one, 1, 7, 9)])),
+            lambda: made.do(s.Doom(*key, [s.Change(two, 2, 8, 9)], "why")),
+            lambda: made.do(s.Bury(*key, two)),
+            lambda: made.move("open", "sealed"),
+        ):
+            assert change() is APPLIED
+            assert glance() not in seen
+            seen.append(glance())
+        assert seen[-1] == Sums("sealed", NOW, 3, NOW, 4, 2, 4, 1) and len(made.rows(three)) == 1
+        assert made.do(s.Glance(made.generation, place_after(NOW + 99, [], 1))) is None
 
     # -- who repairs
     def test_one_repairs(self, made: Made) -> None:

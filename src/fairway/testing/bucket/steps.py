@@ -71,13 +71,15 @@ def put(world: World, node: Node, dice: Random, label: str) -> Activity:
     slot = yield from _slot(node, writer)
     moment: Moment = yield FRESH
     delay = dice.choice((0.0, 0.0, 0.0, 2.0, 20.0))
+    # What is due much later goes to a bucket that nobody looks into before.
+    into = writing.Slot(moment.now + delay) if delay == 20.0 else slot
     uids = _uids(node, moment, dice.choice((1, 1, 2, 3)))
     messages = [
         Message(uid, f"{label}.{n}".encode(), b"", moment.now, moment.now + delay)
         for n, uid in enumerate(uids)
     ]
     args = _offered(queue, messages, world.now + delay)
-    yield from _call(world, node.name, "put", args, writing.put(writer, slot, messages), _accepted)
+    yield from _call(world, node.name, "put", args, writing.put(writer, into, messages), _accepted)
     node.busy.discard(id(slot))
 
 
