@@ -267,7 +267,8 @@ class Executing:
         if monotonic() - self.confirmed > OWNER_CONFIRMED_SECONDS:
             self.storing = True  # another may have taken over: whoever stores asks the store first
             # Reads of the store too: its tables may be behind what another has acknowledged.
-            return closing or Closing(None, Filling(), self.engine.state.number - 1)
+            state = self.engine.state
+            return closing or Closing(None, Filling(), state.number - 1, state.last_id)
         if closing is not None:
             self.engine.stored(closing)
         self.let_riders_go()
