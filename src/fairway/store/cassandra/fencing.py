@@ -22,6 +22,7 @@ from fairway.store.cassandra.planning import Fence, Plan
 DELETED: Final = 2**62  # the range id of a queue that was deleted: nobody takes over from it
 _TAKE_OVER_SECONDS: Final = 20.0
 _REST_SECONDS: Final = 0.1
+_TRIES: Final = 4  # to remove pages: a start in which one failed would leave more to remove for the next
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, list[Any]]]).decode
@@ -145,9 +146,12 @@ class Fencing:
                 self.drop_bundle(range_id, number)
 
     def drop_bundle(self, range_id: int, number: int) -> None:
-        """Remove all pages of a group that is not stored and never will be."""
-        try:
-            values = (GONE, self._queue, range_id, number)
-            self._connection.send(self._connection.bound("drop_bundle", values)).result()
-        except Exception as error:
-            raise StoreFailed(f"pages cannot be removed now ({error})") from error
+        """Remove all pages of a group that is not stored and never will be. What fails is repeated, then raised."""
+        statement = self._connection.bound("drop_bundle", (GONE, self._queue, range_id, number))
+        for left in range(_TRIES - 1, -1, -1):
+            try:
+                self._connection.send(statement).result()
+                return
+            except Exception as error:
+                if not left:
+                    raise StoreFailed(f"pages cannot be removed now ({error})") from error
