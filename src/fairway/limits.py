@@ -162,6 +162,11 @@ CASSANDRA_RANGE_ROWS: Final = (
 )
 CASSANDRA_FRONT_ROWS: Final = 4  # rows before and between which a new owner covers what others removed
 CASSANDRA_GAP_ROWS_MAX: Final = 5000  # rows looked at between removed ones; among more they do not matter
+# Ranges between rows that stay before they are joined, all together of what a reload reads: each is met at both ends.
+CASSANDRA_RANGES_MAX: Final = 50
+CASSANDRA_JOIN_ROWS_MAX: Final = (
+    4000  # rows written again when ranges are joined: about a quarter of a second
+)
 OWNER_BEAT_SECONDS: Final = 1.0  # how often an owner on Cassandra says that it is there
 OWNER_SILENT_SECONDS: Final = 5.0  # five beats that did not come: it is taken over, within 10 s of its death
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from math import inf
 from typing import Any, Final
 
@@ -24,11 +24,13 @@ from fairway.limits import (
     CASSANDRA_GAP_ROWS_MAX,
     CASSANDRA_IN_FLIGHT_MAX,
     CASSANDRA_LEVEL_SHARDS,
+    CASSANDRA_RANGES_MAX,
     CASSANDRA_TOMBSTONES_MAX,
 )
 from fairway.model.stored import Kind
 from fairway.store.cassandra.connection import Connection
 from fairway.store.cassandra.gaps import Key, gaps
+from fairway.store.cassandra.joining import Ranges, Stretch
 from fairway.store.cassandra.lives import ROW_BYTES, Write
 from fairway.store.cassandra.places import DEADLINE, DUE, GONE, HIGHEST, LOWEST, ORDERED, PAGED, PARTITION
 from fairway.store.cassandra.translate import translate
@@ -55,6 +57,12 @@ _RELOADED: Final[tuple[Partition, ...]] = (
     *(("objects", (int(kind),)) for kind in Kind if kind != Kind.PAGE),
     *(("times", (what, 0)) for what in (DUE, DEADLINE)),
 )
+# How whole rows of a table are read between two of its keys, and written again.
+_AGAIN: Final = {
+    "levels": ("levels_above", "put_level"),
+    "objects": ("objects_within", "put_object"),
+    "times": ("times_between", "put_time"),
+}
 
 
 class Writing:
@@ -76,6 +84,7 @@ class Tables:
         self._under_way: list[Writing] = []
         self._begun: int | None = None  # the last group that was begun; None: this is not the owner
         self._dropped: dict[Partition, list[Key]] = defaultdict(list)
+        self._ranges: dict[Partition, Ranges] = defaultdict(Ranges)  # of what a reload reads
 
     # -- writing
 
@@ -93,6 +102,7 @@ class Tables:
         """
         with self._lock:
             self._dropped.clear()
+            self._ranges.clear()
             self._begun = last
             self._under_way = [Writing(number, writes) for number, writes in groups]
             for writing, (_, writes) in zip(self._under_way, groups, strict=True):
@@ -174,14 +184,15 @@ class Tables:
                 told = (2 * number + 1, *life, self._queue, shard, ids)
                 partitions[where].append((name, told, len(ids) * _weight(life)))
             elif name.startswith("put"):
-                # A null would be stored as a tombstone.
-                told = [UNSET_VALUE if value is None else value for value in values]
-                partitions[where].append((name, (self._queue, *told, 2 * number + 1), _weight(values)))
+                told = (self._queue, *map(_told, values), 2 * number + 1)
+                partitions[where].append((name, told, _weight(values)))
             else:
                 stamp = GONE if table == "bundles" else 2 * number
                 partitions[where].append((name, (stamp, self._queue, *values), ROW_BYTES))
                 if name in ORDERED:
                     self._dropped[where].append(tuple(values[width:]))
+                elif name.startswith("clear"):
+                    self._made(where, tuple(values[width:]))
         for rows in partitions.values():
             yield from self._batches(rows)
 
@@ -200,7 +211,15 @@ class Tables:
 
     def crowded(self) -> bool:
         """Whether so much was removed that reads would feel it."""
-        return bool(self._crowded())
+        return bool(self._crowded()) or self._scattered()
+
+    def _scattered(self) -> bool:
+        """Whether it was removed in so many places."""
+        return sum(len(ranges) - 1 for ranges in self._ranges.values() if ranges) >= CASSANDRA_RANGES_MAX
+
+    def _made(self, where: Partition, ends: Key) -> None:
+        if _reloaded(where):
+            self._ranges[where].made(ends[: len(ends) // 2], ends[len(ends) // 2 :])
 
     def _crowded(self) -> list[Partition]:
         """Partitions to be cleared: what a reload reads is counted together, everything else by itself."""
@@ -214,9 +233,40 @@ class Tables:
         """Where much was removed, cover it with few ranges. Everything up to `number` must be in the tables."""
         wanted = list(self._dropped) if everything else self._crowded()
         dropped = {where: sorted(set(self._dropped[where])) for where in wanted}
-        self._cover(number, self._gaps(dropped, frozenset()))
+        found = self._gaps(dropped, frozenset())
+        self._cover(number, found)
+        for where, some in found.items():
+            for after, upto in some:
+                self._made(where, (*after, *upto))
         for where in wanted:
             del self._dropped[where]
+        if self._scattered():
+            self._join(number)
+
+    def _join(self, number: int) -> None:
+        """One range in place of many, below the rows that stay between them."""
+        for where, ranges in self._ranges.items():
+            stretch = ranges.stretch() if len(ranges) > 1 else None
+            while stretch is not None:
+                if self._rewritten(number, where, stretch):
+                    self._cover(number, {where: [(stretch.after, stretch.upto)]})
+                    stretch = ranges.joined(stretch)
+                else:
+                    ranges.kept(stretch)
+                    stretch = None
+
+    def _rewritten(self, number: int, where: Partition, stretch: Stretch) -> bool:
+        """Write what is there again, later than any removal up to `number`; not if it is too much."""
+        (table, partition), limit = where, stretch.rows_max + 1
+        read, put = _AGAIN[table]
+        there = self._connection.read(read, (self._queue, *partition, *stretch.after, *stretch.upto, limit))
+        if len(there) == limit:
+            return False
+        stamp = 2 * number + 1
+        self._write_all(
+            [[(put, (self._queue, *partition, *map(_told, row), stamp), _weight(row)) for row in there]]
+        )
+        return True
 
     def clear_front(self, number: int) -> None:
         """Cover what former owners removed before and among the first rows, of which nobody remembers where it was.
@@ -257,12 +307,23 @@ class Tables:
         return kept
 
     def _cover(self, number: int, ranges: Mapping[Partition, list[tuple[Key, Key]]]) -> None:
+        stamp = 2 * number
+        self._write_all(
+            [
+                (f"clear_{table}", (stamp, self._queue, *part, *after, *upto), ROW_BYTES)
+                for after, upto in some
+            ]
+            for (table, part), some in ranges.items()
+        )
+
+    def _write_all(self, partitions: Iterable[list[tuple[str, tuple[Any, ...], int]]]) -> None:
+        """Write rows, those of each partition together, and wait for them."""
         sent: list[ResponseFuture] = []
         try:
-            for (table, partition), some in ranges.items():
-                stamped = (2 * number, self._queue, *partition)
-                rows = [(f"clear_{table}", (*stamped, *after, *upto), ROW_BYTES) for after, upto in some]
-                sent += [self._connection.send(one) for one in self._batches(rows)]
+            for statement in (one for rows in partitions if rows for one in self._batches(rows)):
+                if len(sent) >= CASSANDRA_IN_FLIGHT_MAX:
+                    sent[-CASSANDRA_IN_FLIGHT_MAX].result()
+                sent.append(self._connection.send(statement))
             for future in sent:
                 future.result()
         except Exception as error:
@@ -309,6 +370,11 @@ def _before(key: Key) -> Key:
     """The last key that can be before another: the last whole number in it is one less."""
     at = max(place for place, value in enumerate(key) if isinstance(value, int))
     return (*key[:at], key[at] - 1, *key[at + 1 :])
+
+
+def _told(value: Any) -> Any:
+    """A null would be stored as a tombstone."""
+    return UNSET_VALUE if value is None else value
 
 
 def _weight(values: Sequence[Any]) -> int:

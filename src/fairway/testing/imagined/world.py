@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
 
-from fairway.store.cassandra import endings, fencing, lives, planning, store, tables
+from fairway.store.cassandra import endings, fencing, joining, lives, planning, store, tables
 from fairway.store.port import Store
 from fairway.testing.imagined.cluster import Cluster
 from fairway.testing.profile import Profile
@@ -31,6 +31,9 @@ _SMALL: Final[tuple[tuple[Any, str, int], ...]] = (
     (store, "CASSANDRA_PLACES_MAX", 4),
     (tables, "CASSANDRA_TOMBSTONES_MAX", 6),
     (tables, "CASSANDRA_GAP_ROWS_MAX", 8),
+    (tables, "CASSANDRA_RANGES_MAX", 3),
+    (joining, "_JOINED", 2),
+    (joining, "CASSANDRA_JOIN_ROWS_MAX", 6),
     (tables, "CASSANDRA_BATCH_ROWS", 3),
 )
 
