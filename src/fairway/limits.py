@@ -217,6 +217,10 @@ BUCKET_PAYLOAD_BYTES_MAX: Final = 64 * 1024  # one message: larger ones belong i
 OPEN_BUCKETS_MAX: Final = 64  # buckets one node fills side by side
 SEAL_SECONDS_MAX: Final = 86400.0  # a bucket that stays open for longer holds the floor for nothing
 SPREAD_BUCKETS: Final = 8  # the oldest so many are where consumers spread; beyond, old messages would starve
+LOOK_SLACK_ROWS: Final = 16  # rows that a look reads beyond what it wants: some are in others' hands
+TAKEN_ROWS_MAX: Final = (
+    10_000  # takes a node remembers for its threads; without, a take is refused now and then
+)
 SIGHTING_SECONDS_MAX: Final = 1.0  # how long a look at a sealed bucket counts: half of the promised 2 s
 HOUR_BUCKET_SECONDS: Final = (
     3600.0  # longer delays share buckets by their hour, so that few buckets stay long
@@ -226,6 +230,7 @@ DEAD_PAGE_ROWS: Final = 100  # dead letters in one read, with their bodies
 REPAIR_SECONDS: Final = 1.0  # between two rounds of repair, and two beats of the one who repairs
 GLANCE_BUCKETS_MAX: Final = 64  # buckets that one round of repair looks at: a second or so on a busy cluster
 GLANCE_SECONDS_MAX: Final = 10.0  # how late a repairer looks again at a bucket in which nothing happens
+SWEEP_SECONDS: Final = 100.0  # between two sweeps of the index: under 1,000 tombstones in a day
 REPAIRER_SILENT_SECONDS: Final = 5.0  # five beats that did not come: another repairs
 BUCKET_CALL_SECONDS_MAX: Final = 60.0  # then a call whose outcome cannot be learnt says so
 DELETES_MAX: Final = 100  # deletes left in the middle that a repairer goes on with; the rest follows

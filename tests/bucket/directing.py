@@ -175,6 +175,10 @@ class Play(Generic[R]):
         self._go(found)
         return found
 
+    def tell(self, answer: Any) -> None:
+        """Go on with an answer that was fetched before."""
+        self._go(answer)
+
     def until(self, kind: type[s.Statement]) -> Play[R]:
         """Go on up to a statement of a kind, and stop before it."""
         while not isinstance(self.at, kind):

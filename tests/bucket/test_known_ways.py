@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairway import limits
@@ -412,6 +413,48 @@ def test_a_one_hour_lease_does_not_delay_its_neighbours_five_second_lease(stage_
     assert again.row.uid == short.row.uid and again.row.uid != hour.row.uid
 
 
+def test_a_look_that_is_older_than_a_take_of_its_node_tries_for_another_message(stage_of: StageOf) -> None:
+    stage = stage_of()
+    stage.put(b"1", b"2", b"3")
+    reader = stage.reader()
+    one, two = (stage.play(taking.reserve(reader, 1)).until(s.FindDue) for _ in range(2))
+    assert isinstance(two.at, s.FindDue)
+    old = stage.execute(msgspec.structs.replace(two.at, limit=3))  # read before the take, told after it
+    one.finish()
+    two.tell(old)
+    assert isinstance(two.at, s.Take) and stage.execute(two.at) is APPLIED, "one conditional write each"
+    two.tell(APPLIED)
+    assert {leased.row.body for play in (one, two) for leased in play.finish() or []} == {b"1", b"2"}
+
+
+def test_a_look_begins_behind_what_was_taken_and_soon_again_at_the_first(stage_of: StageOf) -> None:
+    stage = stage_of(lease_seconds=0.1)
+    stage.put(b"1", b"2", b"3", b"4")
+    reader = stage.reader()
+    (first,) = stage.run(taking.reserve(reader, 1)) or []
+    play = stage.play(taking.reserve(reader, 1))
+    assert not isinstance(play.at, s.ReadIndex), "nothing was published: the index is what it was"
+    play.until(s.FindDue)
+    assert isinstance(play.at, s.FindDue) and play.at.above == first.row.uid
+    play.finish()
+    stage.now += 0.5  # both leases are over
+    third = stage.run(taking.reserve(reader, 1)) or []
+    stage.now += limits.SIGHTING_SECONDS_MAX
+    again = stage.run(taking.reserve(reader, 1)) or []
+    assert [one.row.body for one in (*third, *again)] == [b"3", b"1"]
+
+
+def test_a_look_that_finds_nothing_more_looks_from_the_first(stage_of: StageOf) -> None:
+    stage = stage_of(lease_seconds=0.1)
+    stage.put(b"1", b"2")
+    reader = stage.reader()
+    assert len(stage.run(taking.reserve(reader, 2)) or []) == 2
+    stage.now += 0.2
+    assert len(stage.run(taking.reserve(reader, 2)) or []) == 2, (
+        "due again: at once, where there is nothing else"
+    )
+
+
 def test_create_while_deleting_finishes_the_delete_first(stage_of: StageOf) -> None:
     stage = stage_of()
     slot = Slot()
@@ -551,6 +594,19 @@ def test_a_round_of_repair_is_bounded_and_no_bucket_is_left_out(stage_of: StageO
     assert {bucket.state for bucket in stage.kept().values()} == {"sealed"}
 
 
+def test_the_index_is_swept_now_and_then_and_not_with_every_move_of_the_floor(stage_of: StageOf) -> None:
+    stage = stage_of(bucket_rows=1, seal_seconds=0.0)
+    repairer, drops = repairing.Repairer("q", stage.generation), 0
+    for n in range(60):
+        stage.put(b"%d" % n)
+        stage.now += 5
+        stage.complete(stage.reserve())
+        for _ in range(2):
+            drops += asked(stage.play(repairing.repair(repairer)), s.DropIndex)
+    assert stage.floor() >= stage.index()[-2], "the floor moves on"
+    assert 1 <= drops <= 1 + 60 * 5 / limits.SWEEP_SECONDS
+
+
 def test_a_queue_in_which_nothing_happens_is_hardly_looked_at(stage_of: StageOf) -> None:
     stage = stage_of(bucket_rows=1, seal_seconds=0.0)
     for n in range(10):
@@ -574,7 +630,9 @@ def test_a_queue_in_which_nothing_happens_is_hardly_looked_at(stage_of: StageOf)
     leased = stage.reserve()
     assert len(leased) == 10
     stage.complete(leased)
-    minute()
+    assert limits.SWEEP_SECONDS < 120
+    for _ in range(3):
+        minute()
     assert stage.index() == [], "and what is finished goes all the same"
 
 

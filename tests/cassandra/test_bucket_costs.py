@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
@@ -23,7 +24,7 @@ from tests.bench.running import quick
 pytestmark = pytest.mark.real
 
 PUT_OF_50, SINGLE, WORK_OF_50 = 0.05, 2.1, 0.1  # LWTs a message, at most
-BATCH, BATCHES, SINGLES = 50, 20, 40
+BATCH, BATCHES, SINGLES, THREADS = 50, 20, 40, 4
 
 
 class Costs:
@@ -72,6 +73,25 @@ def test_a_put_and_a_delivery_cost_as_few_conditional_writes_as_promised(costs: 
     assert (done, done + worked) == (SINGLES, BATCH * BATCHES)
     assert put > 0 and single >= 2 and batched > 0, "they are counted"
     assert (put <= PUT_OF_50, single <= SINGLE, batched <= WORK_OF_50) == (True, True, True)
+
+
+def test_threads_of_a_process_do_not_get_into_each_others_way(costs: Costs) -> None:
+    costs.queue.put_many([b"x"] * THREADS * SINGLES)
+    costs.per_message(1)
+    done = [0] * THREADS
+
+    def work(place: int) -> None:
+        while found := costs.work(1):
+            done[place] += found
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    single = costs.per_message(sum(done))
+    print(f"LWTs a message: reserve + complete of {THREADS} threads {single:.3f}")
+    assert sum(done) == THREADS * SINGLES and single <= SINGLE
 
 
 def test_the_bench_measures_a_cluster_by_the_same_count(cassandra: Address, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import TraceUnavailable
 
 from fairway.bucket import statements as s
-from fairway.bucket.places import place_after
+from fairway.bucket.places import LOWEST, place_after
 from fairway.bucket.rows import QueueRow
 from fairway.bucket.taking import TOP
 from fairway.store.cassandra import Connection
@@ -32,18 +32,21 @@ TOMBSTONES_MAX = 1000
 
 @dataclass
 class Met:
-    """Tombstones that the reads of one reserve meet, as the server traces them."""
+    """Tombstones that the reads of one reserve, and a new repairer's sweep, meet, as the server traces them."""
 
     queue: int = 0
     index: int = 0
     buckets: int = 0
+    sweep: int = 0
 
     @property
     def all(self) -> int:
+        """Those of the reserve."""
         return self.queue + self.index + self.buckets
 
     def __str__(self) -> str:
-        return f"{self.queue} in the queue's row, {self.index} in the index, {self.buckets} in {LIVE} buckets"
+        told = f"{self.queue} in the queue's row, {self.index} in the index, {self.buckets} in {LIVE} buckets"
+        return f"{told}, {self.sweep} in the index below the floor"
 
 
 class Lives:
@@ -105,7 +108,9 @@ class Lives:
         generation, realm = plain(stage.generation), self.storage._realm
         met = Met(self._read("read_queue", realm, "q", generation))
         met.index = self._read("read_index", generation, to_uuid(stage.floor()), to_uuid(TOP), 1000)
-        met.buckets = sum(self._read("look", generation, to_uuid(bucket)) for bucket in live)
+        met.buckets = sum(self._read("look", generation, to_uuid(bucket), 1000) for bucket in live)
+        floor = to_uuid(stage.floor())
+        met.sweep = self._read("read_index", generation, to_uuid(LOWEST), floor, 1000)
         return met
 
     def _read(self, name: str, *values: Any) -> int:
@@ -149,9 +154,14 @@ def test_a_million_done_buckets_leave_few_tombstones_to_a_reserve(
     connection: Connection, record_proof: Callable[..., None]
 ) -> None:
     buckets = number("BUCKETS", 1_000_000)
-    met = live_through(connection, min(1000, buckets), buckets)
+    filled = min(1000, buckets)
+    met = live_through(connection, filled, buckets)
     wrong = met.all >= TOMBSTONES_MAX
-    note = f"buckets done; then a reserve read {met.all} tombstones, {TOMBSTONES_MAX:,} were allowed"
+    note = (
+        f"entries of the index that came and went, {filled:,} of them with a bucket that was filled, emptied and"
+        f" removed; then a reserve read {met.all} tombstones, {TOMBSTONES_MAX:,} were allowed,"
+        f" and a new repairer {met.sweep:,}, for each sweep of the index one"
+    )
     record_proof(
         "tombstones after many buckets of a bucket queue", operations=buckets, lost=int(wrong), note=note
     )

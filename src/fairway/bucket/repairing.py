@@ -63,6 +63,7 @@ class Repairer:
         self.config: BucketConfig | None = None
         self.looks: dict[bytes, Look] = {}
         self.swept = LOWEST  # up to here the index is known to be empty
+        self.swept_at = float("-inf")
         self.gone: set[bytes] = set()  # seen removed: that is for ever
 
 
@@ -91,8 +92,9 @@ def repair(repairer: Repairer) -> Machine[Round | None]:
         if state is None:
             repairer.gone.add(bucket)
     done.floor = yield from _move_floor(repairer, queue, index, states)
-    if done.floor > repairer.swept:
-        yield from _sweep(repairer, done)
+    # Not at every move of the floor: each sweep leaves a tombstone, which the next repairer's first sweep reads.
+    if done.floor > repairer.swept and abs(moment.now - repairer.swept_at) >= limits.SWEEP_SECONDS:
+        yield from _sweep(repairer, done, moment.now)
     return done
 
 
@@ -172,7 +174,7 @@ def _move_floor(
     return new if outcome is APPLIED else queue.floor
 
 
-def _sweep(repairer: Repairer, done: Round) -> Machine[None]:
+def _sweep(repairer: Repairer, done: Round, now: float) -> Machine[None]:
     """Below the floor: remove what a dead repairer left, then drop the index entries."""
     generation = repairer.generation
     for entry in (yield from read_index(generation, repairer.swept, done.floor)):
@@ -180,7 +182,7 @@ def _sweep(repairer: Repairer, done: Round) -> Machine[None]:
         if entry.bucket not in repairer.gone and not (yield from _removed(generation, entry.bucket, done)):
             return
     yield from insist(DropIndex(generation, done.floor))
-    repairer.swept = done.floor
+    repairer.swept, repairer.swept_at = done.floor, now
 
 
 def _removed(generation: bytes, bucket: bytes, done: Round) -> Machine[bool]:

@@ -65,7 +65,7 @@ class Bucket(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What is due in a bucket, and when the next one is if nothing more is due now."""
+    """What is due in a bucket, without bodies; if that is less than was asked for, when the next one is due."""
 
     state: BucketState
     rows: list[Row]

@@ -14,11 +14,14 @@ _change = msgspec.structs.replace
 
 
 def found_due(state: BucketState, rows: list[Row], x: FindDue) -> Found:
-    """What is due among rows that were read whole."""
+    """What is due among rows that were read in order, from the first or from `above` on."""
     waiting = [row for row in rows if row.status == WAITING and row.attempts < x.attempts_max]
-    due = [_change(row, body=None, headers=b"") for row in waiting if row.due <= x.now][: x.limit]
-    later = [row.due for row in waiting if row.due > x.now]
-    return Found(state, due, min(later, default=None))
+    due = [_change(row, body=None, headers=b"") for row in waiting if row.due <= x.now and row.uid > x.above][
+        : x.limit
+    ]
+    if len(due) >= x.limit:
+        return Found(state, due, None)
+    return Found(state, due, min((row.due for row in waiting if row.due > x.now), default=None))
 
 
 def summed(state: BucketState, born: float, rows: list[Row]) -> Sums:

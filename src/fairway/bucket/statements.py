@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fairway.bucket.places import LOWEST
 from fairway.bucket.rows import BucketState, DeadLetter, Message, QueueState
 
 
@@ -202,13 +203,14 @@ class ReadRows(Read, frozen=True):
 
 
 class FindDue(Read, frozen=True):
-    """Gives Found: up to `limit` rows that may be delivered now, without bodies; or None if there is no bucket."""
+    """Gives Found: rows above a place that may be delivered now, the first `limit`; or None if there is no bucket."""
 
     generation: bytes
     bucket: bytes
     now: float
     attempts_max: int
     limit: int
+    above: bytes = LOWEST
 
 
 class CountRows(Read, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 
 from fairway import limits
 from fairway.bucket.config import BucketConfig, unpacked
-from fairway.bucket.places import time_of
+from fairway.bucket.places import LOWEST, time_of
 from fairway.bucket.rows import ACKED, WAITING, Bucket, Found, IndexRow, QueueRow, Row
 from fairway.bucket.statements import (
     APPLIED,
@@ -57,7 +57,15 @@ class Reader:
         self.floor = b""
         self.until: dict[bytes, float] = {}
         self.next_due: float | None = None  # the next one that the last reserve met
-        self.taking: set[bytes] = set()  # what this node is about to take, for its other threads
+        self.index: tuple[int, list[IndexRow]] = (
+            -1,
+            [],
+        )  # by the version of the queue that was read before it
+        self.begin: dict[bytes, tuple[bytes, float]] = {}  # where a look into a bucket begins, and until when
+        # For the other threads of this node: who is looking, what is about to be taken, and what was, meanwhile.
+        self.looking: set[object] = set()
+        self.taking: set[bytes] = set()
+        self.taken: dict[bytes, int] = {}
 
     def saw(self, bucket: bytes, found: Found | None, now: float) -> None:
         """Remember what a look at a bucket showed."""
@@ -75,6 +83,7 @@ class Reader:
 
     def touched(self, bucket: bytes) -> None:
         """Something in a bucket was given back here."""
+        self.begin.pop(bucket, None)
         if self.until.get(bucket) != float("inf"):
             self.until.pop(bucket, None)
 
@@ -86,8 +95,28 @@ class Reader:
 
     def choose(self, rows: list[Row], count: int, *, spread: bool) -> list[Row]:
         """Which due rows to take: the oldest; where others were faster, each node some of its own."""
-        free = [row for row in rows if row.uid not in self.taking]
+        # A version below that of this node's own take: the look is older than the take.
+        free = [
+            row for row in rows if row.uid not in self.taking and row.version >= self.taken.get(row.uid, 0)
+        ]
         return (sorted(free, key=lambda row: self._rank(row.uid)) if spread else free)[:count]
+
+    def above(self, bucket: bytes, now: float) -> bytes:
+        """Up to where nothing was due a moment ago; the first row, where that is too long ago."""
+        place, until = self.begin.get(bucket, (LOWEST, 0.0))
+        return place if now < until <= now + limits.SIGHTING_SECONDS_MAX else LOWEST
+
+    def took(self, bucket: bytes, rows: list[Row], above: bytes, now: float) -> None:
+        """The first due rows above a place are taken; who looks next begins behind them."""
+        until = self.begin[bucket][1] if above != LOWEST and bucket in self.begin else 0.0
+        self.begin[bucket] = (max(row.uid for row in rows), until or now + limits.SIGHTING_SECONDS_MAX)
+
+    def remember(self, rows: list[Row]) -> None:
+        """What was taken, for looks that began before."""
+        if len(self.taken) > limits.TAKEN_ROWS_MAX:
+            self.taken = {}
+        if len(self.looking) > 1:
+            self.taken |= {row.uid: row.version for row in rows}
 
     def _rank(self, place: bytes) -> bytes:
         return blake2b(place, key=self.node.encode()[:64], digest_size=8).digest()
@@ -109,17 +138,34 @@ def reserve(reader: Reader, count: int, lease_seconds: float | None = None) -> M
 
     None: the queue is gone.
     """
+    look = object()
+    reader.looking.add(look)
+    try:
+        return (yield from _reserve(reader, count, lease_seconds))
+    finally:
+        reader.looking.discard(look)
+        if not reader.looking:
+            reader.taken = {}
+
+
+def _reserve(reader: Reader, count: int, lease_seconds: float | None) -> Machine[list[Leased] | None]:
     queue: QueueRow | None = yield from read(ReadQueue(reader.name, reader.generation))
     if queue is None or queue.state != "live":
         return None
     reader.config = unpacked(queue.config)
     seconds = reader.config.lease_seconds if lease_seconds is None else lease_seconds
-    index = yield from read_index(reader.generation, queue.floor)
+    version, index = reader.index
+    if version != queue.version:
+        # A bucket that is published, or a floor that moves, is another version: until then the index is this one.
+        index = yield from read_index(reader.generation, queue.floor)
+        reader.index = (queue.version, index)
     if queue.floor != reader.floor:
         reader.floor = queue.floor
         # A list first: other threads of this node may be writing down what they saw.
         known = list(reader.until.items())
         reader.until = {bucket: until for bucket, until in known if bucket > queue.floor}
+        begun = list(reader.begin.items())
+        reader.begin = {bucket: begin for bucket, begin in begun if bucket > queue.floor}
     moment: Moment = yield FRESH
     # Buckets whose time has not come are not looked at: nothing in them is due.
     reader.next_due = min((row.due for row in index if row.due > moment.now), default=None)
@@ -142,23 +188,33 @@ def _take_from(reader: Reader, bucket: bytes, count: int, lease_seconds: float) 
         moment: Moment = yield FRESH
         want = min(count - len(leased), limits.BUCKET_BATCH_ROWS_MAX)
         limit = want + len(reader.taking) + (limits.BUCKET_BATCH_ROWS_MAX if refused else 0)
-        find = FindDue(reader.generation, bucket, moment.now, reader.config.attempts_max, limit)
+        above = reader.above(bucket, moment.now)
+        find = FindDue(reader.generation, bucket, moment.now, reader.config.attempts_max, limit, above)
         found: Found | None = yield from read(find)
+        if above != LOWEST and (found is None or not found.rows):
+            reader.begin.pop(bucket, None)  # nothing more from there on: once more from the first row
+            continue
         reader.saw(bucket, found, moment.now)
-        rows = reader.choose(found.rows, want, spread=refused > 0) if found is not None else []
-        if found is None or not rows:
+        if found is None or not found.rows:
             break
+        rows = reader.choose(found.rows, want, spread=refused > 0)
+        if not rows:
+            refused += 1  # other threads have all of these
+            continue
         uids = {row.uid for row in rows}
         reader.taking |= uids
         try:
             taken = yield from take(reader.generation, bucket, rows, moment.nonce, moment.now + lease_seconds)
+            reader.remember(taken)
         finally:
             reader.taking -= uids
         if not taken:
             refused += 1
             continue
+        if not refused:
+            reader.took(bucket, taken, above, moment.now)
         leased += yield from _with_bodies(reader.generation, bucket, taken)
-        if len(found.rows) < limit:
+        if len(found.rows) < limit and above == LOWEST:
             break
     return leased
 

@@ -10,8 +10,9 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from fairway import limits
 from fairway.bucket import statements as s
-from fairway.bucket.places import place_of, uuid_bytes
+from fairway.bucket.places import LOWEST, place_of, uuid_bytes
 from fairway.bucket.rows import (
     WAITING,
     Bucket,
@@ -136,15 +137,29 @@ class BucketReads:
         return Bucket(state, creator, born, [])
 
     def find_due(self, x: s.FindDue) -> Found | None:
-        bucket = self._look(x.generation, x.bucket)
-        return bucket and found_due(bucket.state, bucket.rows, x)
+        key = (plain(x.generation), to_uuid(x.bucket))
+        # Mostly what is asked for is the next there is: a slice first, and the rest only where that is not enough.
+        few = 2 * x.limit + limits.LOOK_SLACK_ROWS
+        above = (to_uuid(x.above),) if x.above != LOWEST else ()
+        lines = self._session.read("look_on" if above else "look", (*key, *above, few))
+        if above and not lines:
+            # There is nothing above: it is the state that is missing then.
+            state = self._session.read("look", (*key, 1))
+            bucket = _bucket(state)
+            return bucket and Found(bucket.state, [], None)
+        bucket = _bucket(lines)
+        if bucket is None:
+            return None
+        found = found_due(bucket.state, bucket.rows, x)
+        if len(found.rows) >= x.limit or len(lines) < few:
+            return found
+        lines += self._session.read("look_on", (*key, lines[-1][3], 2 * limits.BUCKET_ROWS_MAX))
+        return found_due(bucket.state, _heads(lines), x)
 
     def count_rows(self, x: s.CountRows) -> Tally | None:
-        bucket = self._look(x.generation, x.bucket)
+        key = (plain(x.generation), to_uuid(x.bucket))
+        bucket = _bucket(self._session.read("look", (*key, 2 * limits.BUCKET_ROWS_MAX)))
         return bucket and tallied(bucket.state, bucket.rows, x.now)
-
-    def _look(self, generation: bytes, bucket: bytes) -> Bucket | None:
-        return _bucket(self._session.read("look", (plain(generation), to_uuid(bucket))))
 
     def read_dead(self, x: s.ReadDead) -> list[DeadLetter]:
         found = self._session.read("read_dead", (plain(x.generation), to_uuid(x.after), x.limit))

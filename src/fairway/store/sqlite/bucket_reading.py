@@ -99,7 +99,7 @@ def find_due(c: Connection, x: s.FindDue) -> Found | None:
     if found is None:
         return None
     number, state, _, _ = found
-    due = [_row(row) for row in rows(c, SQL["due"], (number, x.attempts_max, x.now, x.limit))]
+    due = [_row(row) for row in rows(c, SQL["due"], (number, x.attempts_max, x.now, x.limit, x.above))]
     later = rows(c, SQL["next_due"], (number, x.attempts_max, x.now))[0][0] if len(due) < x.limit else None
     return Found(state, due, later)
 

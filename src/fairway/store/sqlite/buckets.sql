@@ -136,7 +136,8 @@ SELECT body, headers FROM bucket_bodies WHERE number = ?1 AND uid = ?2;
 -- Heads of messages that may be delivered now.
 SELECT uid, created, not_before, version, nonce, lease, attempts, held, status, error
 FROM bucket_rows
-WHERE number = ?1 AND status = 0 AND attempts < ?2 AND max(not_before, lease) <= ?3 ORDER BY uid LIMIT ?4;
+WHERE number = ?1 AND uid > ?5 AND status = 0 AND attempts < ?2 AND max(not_before, lease) <= ?3
+ORDER BY uid LIMIT ?4;
 
 -- name: next_due
 -- When the next message of a bucket may be delivered.

@@ -278,6 +278,20 @@ class BucketConformance:
         assert [row.uid for row in found.rows] == [one, three], "delivered often enough"
         assert len(made.do(s.FindDue(made.generation, made.bucket, NOW + 30, 5, 9)).rows) == 4
 
+    def test_what_is_due_is_found_above_a_place(self, made: Made) -> None:
+        uids = made.put(*(b"%d" % n for n in range(45)))
+        for uid in uids[:40]:
+            made.take(uid)
+
+        def found(above: bytes, limit: int) -> Any:
+            return made.do(s.FindDue(made.generation, made.bucket, NOW, 5, limit, above))
+
+        assert [row.uid for row in found(LOWEST, 1).rows] == uids[40:41], "however many lie before it"
+        assert [row.uid for row in found(uids[2], 9).rows] == uids[40:]
+        assert [row.uid for row in found(uids[41], 2).rows] == uids[42:44]
+        nothing = found(uids[44], 9)
+        assert (nothing.state, nothing.rows) == ("open", [])
+
     def test_rows_are_counted_by_what_they_wait_for(self, made: Made) -> None:
         one, two, three = made.put(b"1", b"2", b"3")
         made.put(b"later", not_before=NOW + 30)
