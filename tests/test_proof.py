@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairway.cli.verify import verify
+from fairway.store.sqlite.statements import steps
 from fairway.testing.checker import check_history
 from fairway.testing.history import BadHistory, History, Note, load
 from fairway.testing.simulate import simulate
@@ -216,6 +217,13 @@ def test_every_row_says_whether_its_commit_led_to_this_tree() -> None:
     for row in proof.rows_of(proof.ROWS):
         here = proof.is_here(row["commit"])
         assert here is None or here == row["here"], f"{row['name']}: run python -m tools.proof"
+
+
+def test_a_file_of_every_older_schema_was_opened_under_power_cuts() -> None:
+    names = {row["name"] for row in proof.rows_of(proof.ROWS)}
+    for version in range(len(steps())):
+        name = f"power cut while a file of schema {version} is opened or upgraded"
+        assert name in names, "run sh tools/proof.sh tests/faults/test_upgrade.py: it takes seconds"
 
 
 def test_every_row_names_a_test_that_exists() -> None:
