@@ -2,9 +2,13 @@
 # Make a token first: docker run -v fairway:/data fairway token create ops --right submit,work,read,operate
 FROM python:3.12-slim AS build
 WORKDIR /src
+# What it stands on first, in the versions that were tested, by their hashes: the server, and Cassandra for several nodes.
+COPY requirements/build.txt requirements/image.txt ./
+RUN pip install --no-cache-dir --require-hashes -r build.txt \
+    && pip install --no-cache-dir --prefix=/install --require-hashes -r image.txt
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
-RUN pip install --no-cache-dir --prefix=/install ".[server]"
+RUN pip install --no-cache-dir --prefix=/install --no-deps --no-build-isolation .
 
 FROM python:3.12-slim
 COPY --from=build /install /usr/local

@@ -16,5 +16,8 @@ solve() { # solve OUTPUT INPUT...
 solve requirements/uv.txt requirements/uv.in
 solve requirements/run.txt pyproject.toml
 solve requirements/dev.txt pyproject.toml requirements/dev.in --all-extras --constraint requirements/run.txt
+# What the image holds are the versions that were tested.
+solve requirements/image.txt pyproject.toml --extra server --extra cassandra --constraint requirements/dev.txt
+solve requirements/build.txt requirements/build.in --constraint requirements/dev.txt
 solve requirements/java.txt requirements/java.in
 solve requirements/bench.txt requirements/bench.in

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -47,6 +48,23 @@ def test_the_last_word_of_every_route_is_told() -> None:
             assert last in SERVER, route.path
 
 
+def locked(name: str) -> set[str]:
+    """The packages of a lock file, with their versions."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z0-9._-]+==[^\s;\\]+)", text, re.MULTILINE))
+
+
+def test_the_image_holds_what_was_tested_for_files_and_for_cassandra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*extras["dependencies"], *extras["optional-dependencies"]["server"]]
+    asked += [*extras["optional-dependencies"]["client"], *extras["optional-dependencies"]["cassandra"]]
+    named = {re.split(r"[^A-Za-z0-9_.-]", one)[0].lower() for one in asked} - {"fairway"}
+    assert named <= {one.partition("==")[0] for one in locked("image")}
+    assert locked("image") | locked("build") <= locked("dev")
+    for name in ("build", "image"):
+        assert f"--require-hashes -r {name}.txt" in DOCKERFILE
+
+
 def test_the_image_is_made_of_what_exists(tmp_path: Path) -> None:
     known = {f"FAIRWAY_{field.name.upper()}" for field in msgspec.structs.fields(Settings)}
     assert set(re.findall(r"(FAIRWAY_\w+)=", DOCKERFILE)) <= known
@@ -66,7 +84,7 @@ def test_the_image_is_made_of_what_exists(tmp_path: Path) -> None:
             else:
                 shutil.copy(ROOT / source, tree / to)
     # The build of the image, without a network: the wheel that `pip install .` makes.
-    assert 'pip install --no-cache-dir --prefix=/install ".[server]"' in DOCKERFILE
+    assert "pip install --no-cache-dir --prefix=/install --no-deps --no-build-isolation ." in DOCKERFILE
     wheels = tmp_path / "wheels"
     pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index"]
     run = subprocess.run([*pip, "--wheel-dir", wheels, "."], cwd=tree, capture_output=True, text=True)
