@@ -86,6 +86,7 @@ from fairway.strategy.terms import (
 
 if _TYPE_CHECKING:
     from fairway import aio
+    from fairway.deleting import delete
     from fairway.opening import open
     from fairway.ring.face import Ring
     from fairway.worker.working import work
@@ -95,6 +96,7 @@ __version__ = "0.1.0"
 __all__ = [  # noqa: RUF022 - grouped
     # opening
     "open",
+    "delete",
     "aio",
     "Queue",
     "AsyncQueue",
@@ -192,6 +194,8 @@ def __getattr__(name: str) -> _Any:
     # The engine and asyncio are most of the time of an import, and a program that only names things needs neither.
     if name == "open":
         found = _import_module("fairway.opening").open
+    elif name == "delete":
+        found = _import_module("fairway.deleting").delete
     elif name == "work":
         found = _import_module("fairway.worker.working").work
     elif name == "aio":

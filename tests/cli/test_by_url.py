@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import fairway
 from fairway import limits
 from fairway.cli.app import DONE, FAILED
 from tests.cli.conftest import Cli
@@ -47,7 +49,14 @@ def test_what_is_wrong_is_told_as_on_a_file(cli: Cli, server: Live) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["status"], ["put", "hello"], ["top", "--once"], ["results", "1"], ["queue", "create"]],
+    [
+        ["status"],
+        ["put", "hello"],
+        ["top", "--once"],
+        ["results", "1"],
+        ["queue", "create"],
+        ["queue", "list"],
+    ],
     ids=lambda words: " ".join(words),
 )
 def test_a_server_that_is_not_there_is_told_soon_and_that_nothing_was_sent(
@@ -58,6 +67,25 @@ def test_a_server_that_is_not_there_is_told_soon_and_that_nothing_was_sent(
     words = 2 if command[0] == "queue" else 1
     refused = cli(*command[:words], "http://127.0.0.1:9", *command[words:])
     assert refused.code == FAILED and "nothing was sent" in refused.err, refused
+
+
+def test_queues_of_both_kinds_are_listed_and_deleted_by_url(cli: Cli, server: Live) -> None:
+    url = server.url
+    assert cli("put", url, "hello").code == DONE
+    with fairway.open(url, "events", kind="bucket") as bucket:
+        bucket.put(b"x")
+    listed = [json.loads(line) for line in cli("queue", "list", url, "--json").out.splitlines()]
+    assert [(one["queue"], one.get("kind")) for one in listed] == [("default", None), ("events", "bucket")]
+    assert (listed[0]["chunks_waiting"], listed[1]["ready"]) == (1, 1)
+    shown = cli("queue", "list", url)
+    assert shown.code == DONE and "bucket" in shown.out, shown.err
+    unsure = cli("queue", "delete", url, "--queue", "events")
+    assert (unsure.code, "--yes" in unsure.err) == (FAILED, True)
+    for name in ("events", "default"):
+        deleted = cli("queue", "delete", url, "--queue", name, "--yes", "--json")
+        assert (deleted.code, deleted.json) == (DONE, {"queue": name, "deleted": True}), deleted.err
+    assert cli("queue", "list", url, "--json").out == ""
+    assert "no queue" in cli("queue", "delete", url, "--queue", "events", "--yes").err
 
 
 def test_a_token_comes_from_the_environment(cli: Cli, server: Live, monkeypatch: pytest.MonkeyPatch) -> None:

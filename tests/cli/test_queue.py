@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,34 @@ def test_strange_names_are_shown_as_they_are(cli: Cli, tmp_path: Path, words: li
         assert "[/oops]" in told.out
     if words == ["consumers"]:
         assert "[c]" in told.out
+
+
+def test_queues_of_a_file_are_listed_with_buckets_and_deleted_beside_their_host(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "work.db"
+    with fairway.open(path, "kept") as kept, fairway.open(path, "gone") as gone:
+        kept.put(b"x")
+        gone.put(b"x")
+        with fairway.open(path, "events", kind="bucket") as bucket:
+            bucket.put(b"x")
+        listed = cli("queue", "list", path, "--json").out
+        assert [json.loads(line)["queue"] for line in listed.splitlines()] == ["kept", "gone", "events"]
+        for name in ("gone", "events"):
+            assert cli("queue", "delete", path, "--queue", name, "--yes").code == DONE
+        with pytest.raises(fairway.NotFound, match="deleted"):
+            gone.put(b"y")
+        assert [lease.payload for lease in kept.reserve(9)] == [b"x"]
+        assert [
+            json.loads(line)["queue"] for line in cli("queue", "list", path, "--json").out.splitlines()
+        ] == ["kept"]
+    with fairway.open(path, "gone") as anew:
+        assert anew.stats().submissions_active == 0 and anew.reserve(9) == []
+    assert "no queue" in cli("queue", "delete", path, "--queue", "events", "--yes").err
+    for wrong, message in (
+        (tmp_path / "none.db", "no file"),
+        (":memory:", "memory"),
+        ("cassandra://h/k", "server"),
+    ):
+        with pytest.raises(fairway.CallerError, match=message):
+            fairway.delete(wrong, "default")

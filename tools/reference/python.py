@@ -40,7 +40,8 @@ AWAITED = ("AsyncQueue", "AsyncBucketQueue")
 
 def page() -> str:
     parts = [opening("Python", "the docstrings", WORDS), "\n## Opening and working\n"]
-    parts += [_function("fairway.open", fairway.open), _function("fairway.work", fairway.work)]
+    parts += [_function("fairway.open", fairway.open), _function("fairway.delete", fairway.delete)]
+    parts += [_function("fairway.work", fairway.work)]
     parts += [_function("fairway.aio.open", fairway.aio.open, signature=False)]
     for name in CLASSES:
         kind = getattr(fairway, name)
@@ -61,7 +62,11 @@ def listed() -> set[str]:
     """The public names that the page tells of, or that have a page of their own."""
     errors = {name for name in fairway.__all__ if _is(name, FairwayError)}
     blocks = {name for name in fairway.__all__ if _is(name, Strategy)}
-    return {"open", "aio", "work", "errors", "__version__", *VALUES, *CLASSES, *AWAITED} | errors | blocks
+    return (
+        {"open", "delete", "aio", "work", "errors", "__version__", *VALUES, *CLASSES, *AWAITED}
+        | errors
+        | blocks
+    )
 
 
 def _is(name: str, kind: type) -> bool:

@@ -179,7 +179,14 @@ QUEUE_COMMANDS: Final = (
         None,
         ("queue create work.db", "queue create work.db --queue images --attempts-max 3 --lease-seconds 5m"),
     ),
-    Command("list", "queue:list_", "List the queues of a file.", None, ("queue list work.db",)),
+    Command("list", "queue:list_", "List the queues of a file or a server.", None, ("queue list work.db",)),
+    Command(
+        "delete",
+        "queue:delete",
+        "Delete a queue with all that is in it.",
+        None,
+        ("queue delete work.db --queue images --yes",),
+    ),
     Command(
         "show", "queue:show", "Show what a queue is set to, and its counts.", None, ("queue show work.db",)
     ),
@@ -214,7 +221,9 @@ PLACED: Final = {
 
 def register(app: App) -> None:
     """Add the commands of this module."""
-    queues = App(name="queue", help="Make, list, show and change queues; pause and resume.", group=WORK)
+    queues = App(
+        name="queue", help="Make, list, show, change and delete queues; pause and resume.", group=WORK
+    )
     for one in QUEUE_COMMANDS:
         _add(queues, one)
     app.command(queues)

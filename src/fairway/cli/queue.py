@@ -1,23 +1,29 @@
-"""`fairway queue`: make queues, list them, show and change what they are set to, pause and resume."""
+"""`fairway queue`: make queues, list and delete them, show and change what they are set to, pause and resume."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import quote
 
+import msgspec
 from cyclopts import Parameter
 
 import fairway
+from fairway.bucket.counting import BucketStats
 from fairway.cli import saying
 from fairway.cli.knocking import knock
 from fairway.cli.places import HERE, MINE, Flag, MayHost, Place, Where, changing, file_of, is_url, reading
 from fairway.cli.words import Seconds
+from fairway.client.address import Address, is_http
+from fairway.client.rest import Rest
 from fairway.engine.commands import QueueStats
 from fairway.errors import BadArgument
 from fairway.face.queue import Queue
 from fairway.model.config import QueueConfig
 from fairway.store.sqlite.looking import queue_names
+from fairway.store.sqlite.queues import bucket_names
 
 
 @Parameter(name="*")
@@ -46,6 +52,14 @@ class Settings:
 
 
 ASIS = Settings()
+Listed = tuple[str, QueueStats | BucketStats]
+
+
+class _Found(msgspec.Struct):
+    """What a server tells of a queue, as far as it is listed."""
+
+    stats: dict[str, Any]
+    kind: str = "fair"
 
 
 def create(
@@ -80,32 +94,80 @@ def create(
 
 
 def list_(place: Place, /, *, where: Where = HERE) -> int:
-    """List the queues of a file."""
+    """List the queues of a file or a server."""
+    shown = _on_server(place) if is_http(place) else _in_file(place)
+    if where.json:
+        for name, stats in shown:
+            bucket = {"queue": name, "kind": "bucket", **msgspec.to_builtins(stats)}
+            saying.say_json(stats if isinstance(stats, QueueStats) else bucket)
+        return 0
+    numbers = ("tenants", "submissions", "waiting", "leased", "dead")
+    saying.table(("queue", "state", *numbers), [_row(name, stats) for name, stats in shown], numbers)
+    return 0
+
+
+def _row(name: str, stats: QueueStats | BucketStats) -> tuple[object, ...]:
+    if isinstance(stats, BucketStats):
+        waiting = stats.ready + stats.delayed
+        counts_ = [saying.number(one) for one in (waiting, stats.leased, stats.dead)]
+        return (name, "bucket", "", "", *counts_)
+    counted = (
+        stats.tenants,
+        stats.submissions_active,
+        stats.chunks_waiting,
+        stats.chunks_leased,
+        stats.chunks_dead,
+    )
+    return (name, saying.state("active", stats.paused), *(saying.number(one) for one in counted))
+
+
+def _in_file(place: str) -> list[Listed]:
     path = file_of(place)
     if not os.path.exists(path):
         raise fairway.NotFound(f"there is no file {place}; make it with: fairway queue create {place}")
-    shown: list[QueueStats] = []
+    shown: list[Listed] = []
     for name in queue_names(path):
         with reading(path, Where(queue=name)) as queue:
-            shown.append(queue.stats())
-    if where.json:
-        for stats in shown:
-            saying.say_json(stats)
-        return 0
-    rows = [
-        (
-            stats.queue,
-            saying.state("active", stats.paused) if stats.paused else saying.state("active"),
-            saying.number(stats.tenants),
-            saying.number(stats.submissions_active),
-            saying.number(stats.chunks_waiting),
-            saying.number(stats.chunks_leased),
-            saying.number(stats.chunks_dead),
+            shown.append((name, queue.stats()))
+    for name in bucket_names(path):
+        with fairway.open(path, name, kind="bucket", create=False) as bucket:
+            shown.append((name, bucket.stats()))
+    return shown
+
+
+def _on_server(place: str) -> list[Listed]:
+    knock(place, HERE.queue)
+    rest = Rest(Address.of(place, HERE.queue, None))
+    try:
+        shown: list[Listed] = []
+        for name in rest.call("GET", "/v1/queues", None, dict[str, list[str]])["queues"]:
+            path = f"/v1/queues/{quote(name, safe='')}"
+            found = rest.call("GET", path, None, _Found)
+            kind = BucketStats if found.kind == "bucket" else QueueStats
+            shown.append((name, msgspec.convert(found.stats, kind)))
+        return shown
+    finally:
+        rest.close()
+
+
+def delete(place: Place, /, *, yes: Flag = False, where: Where = HERE) -> int:
+    """Delete a queue with all that is in it, for good.
+
+    Parameters
+    ----------
+    yes
+        That you mean it.
+    """
+    if not yes:
+        raise BadArgument(
+            f"this deletes queue {where.queue!r} of {place} with all that is in it, for good; repeat it with --yes"
         )
-        for stats in shown
-    ]
-    numbers = ("tenants", "submissions", "waiting", "leased", "dead")
-    saying.table(("queue", "state", *numbers), rows, numbers)
+    knock(place, where.queue)
+    fairway.delete(place, where.queue)
+    if where.json:
+        saying.say_json({"queue": where.queue, "deleted": True})
+    else:
+        saying.say(f"queue {where.queue!r} of {place} is deleted")
     return 0
 
 

@@ -34,7 +34,8 @@ class Rest(OwnProcess):
     def call(
         self, method: str, path: str, body: Any, gives: Any, *, once: bool = False, wait: float = 0.0
     ) -> Any:
-        """The answer to a call; `once`: it is not sent again if it may have arrived."""
+        """The answer to a call; `once`: it is not sent again if it may have arrived. A path is behind that of the
+        queue, unless it begins with /v1/."""
         content = None if body is None else msgspec.msgpack.encode(body)
         until = time.monotonic() + limits.CLIENT_RETRY_SECONDS
         pause, sent = limits.CLIENT_PAUSE_SECONDS, 0
@@ -57,11 +58,10 @@ class Rest(OwnProcess):
     ) -> Any:
         self._own()
         node = self._node
-        url = self.address.itself[node] + path
+        path = path if path.startswith("/v1/") else self.address.path + path
+        url = self.address.nodes[node] + path
         try:
-            answer = self._http.call(
-                node, method, self.address.path + path, content, wait + limits.ANSWER_SECONDS
-            )
+            answer = self._http.call(node, method, path, content, wait + limits.ANSWER_SECONDS)
         except NotConnected as error:
             raise Unreachable(f"no server answered at {url}: {error}") from error
         except LOST as error:
