@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -207,10 +208,12 @@ class _Running:
                 self._note(query)
                 if self._over():
                     break
+            self._note(query)
         except PySparkException as error:
+            with suppress(PySparkException):  # a server that is gone tells nothing more
+                self._note(query)
             return told(error)
         finally:
-            self._note(query)
             query.stop()
         return None
 
