@@ -62,6 +62,7 @@ class Player:
         self.commits = 0  # the commit log: batches that are through
         self.states: dict[int, Counter[int]] = {0: Counter()}  # of a groupBy().count(), by version
         self.places: Counter[str] = Counter()
+        self.format = "arrow"  # of results
         self.complete = False  # the output mode: what Spark tells a sink as "overwrite"
 
     def here(self, place: str) -> None:
@@ -79,7 +80,8 @@ class Player:
             Settings(given | {"emit": emit, "maxChunksPerTrigger": "4"}, SOURCE), spark_of(schema)
         )
         sink_schema = {"rows": COUNTS, "echo": ROWS}.get(self.mode, DONE_ARROW)
-        return reader, Finish(Settings(given, SINK), spark_of(sink_schema), self.complete)
+        sink = Settings(given | {"resultFormat": self.format}, SINK)
+        return reader, Finish(sink, spark_of(sink_schema), self.complete)
 
     def start(self) -> None:
         """One run of the query: to its end, or to its death."""
@@ -117,7 +119,7 @@ class Player:
         elif self.mode == "echo":
             tasks = [list(reader.read(part)) for part in parts]
         else:
-            tasks = [list(_run(reader.read(part), lambda t: t, None, "arrow")) for part in parts]
+            tasks = [list(_run(reader.read(part), lambda t: t, None, self.format)) for part in parts]
         if number % 2:  # by turns as `process` has it, and as a sink by hand
             done: Any = Frame(tasks, lambda: self.here("worked"))
             writer(done, number)

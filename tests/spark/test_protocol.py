@@ -144,6 +144,16 @@ def test_no_result_object_is_left_that_the_queue_does_not_name_after_a_replay(ur
     assert len(made) == (CHUNKS if mode == "references" else batches), "what a replay wrote again is gone"
 
 
+@pytest.mark.parametrize("mode", ["references", "echo"])
+def test_results_may_be_in_parquet(url: str, mode: str) -> None:
+    player = Player(url, mode, lambda here: False)
+    player.format = "parquet"
+    play(player)
+    check(player)
+    made = [name for name in objects(url) if ".out." in name or name.startswith("batches/")]
+    assert made and all(Path(f"{url}-objects", name).read_bytes().startswith(b"PAR1") for name in made)
+
+
 def test_a_chunk_that_lapsed_refuses_a_batch_of_rows(url: str) -> None:
     """Its rows are in the sum already, and somebody else will work on it: the batch must be made again."""
     player = Player(url, "rows", lambda here: False)
