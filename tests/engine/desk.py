@@ -6,10 +6,11 @@ Every step stores its group and is audited: the engine against first principles,
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from fairway import limits
@@ -90,6 +91,8 @@ def offer(
 class Desk:
     """One queue. `audited` may be switched off where a test is long and checks what it is about itself."""
 
+    usual_window = 0
+
     def __init__(
         self,
         now: float = 1_700_000_000.0,
@@ -100,7 +103,7 @@ class Desk:
         steps: int = limits.PLAN_STEPS,
     ) -> None:
         self.shelf = Shelf(by_range=by_range)
-        self.window = window  # 0: everything fits
+        self.window = window or self.usual_window  # 0: everything fits
         self.fetched = fetched
         self.steps = steps  # of a slice of a new plan
         self.reads_go_on = True  # False: whoever tests makes the reads himself
@@ -344,6 +347,12 @@ def answer(draft: Draft) -> Reply:
     if draft.error is not None:
         raise draft.error
     return draft.reply
+
+
+def through_windows(test: Callable[..., None]) -> Callable[..., None]:
+    """The promise of a test holds through every window: its desks have windows of 1, 2 and 8 rows too."""
+    sizes = pytest.mark.parametrize("window", [0, 1, 2, 8], indirect=True, ids="window {}".format)
+    return pytest.mark.usefixtures("window")(sizes(test))
 
 
 def small_journal(monkeypatch: Any, groups: int = 2, objects: int = 1) -> None:

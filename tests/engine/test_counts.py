@@ -10,13 +10,13 @@ import pytest
 from fairway.engine.commands import ListActive, Submit, Tenants
 from fairway.model.page import payload_pages, payloads_of
 from fairway.model.submission import Offer
-from tests.engine.desk import Desk, chunks, offer, some
+from tests.engine.desk import Desk, chunks, offer, some, through_windows
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_counts_at_rest_are_the_truth(seed: int) -> None:
     dice = Random(seed)
-    desk = Desk()
+    desk = Desk(window=(0, 1, 0, 2, 0, 8)[seed % 6])
     state: dict[tuple[int, int], str] = {}
     tenant_of: dict[int, str] = {}
     held = []
@@ -76,6 +76,7 @@ def check(desk: Desk, state: dict[tuple[int, int], str], tenant_of: dict[int, st
         )
 
 
+@through_windows
 def test_listings_are_in_order_and_by_metadata() -> None:
     desk = Desk()
     ids = [desk.submit("ab"[i % 2], metadata={"mode": "x" if i % 3 else 1}) for i in range(9)]
@@ -103,6 +104,7 @@ def test_payload_pages_are_stored_as_they_were_given() -> None:
     ]
 
 
+@through_windows
 def test_winners_of_any_range_are_those_that_there_are() -> None:
     desk = Desk()
     x = desk.submit(n=3)

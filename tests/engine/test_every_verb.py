@@ -32,4 +32,5 @@ def test_a_storm_of_calls_beside_reads_that_come_late_breaks_nothing(window: int
 @given(data=st.data())
 @settings(max_examples=100)
 def test_any_program_of_calls_breaks_nothing(data: st.DataObject) -> None:
-    Caller(lambda n: data.draw(st.integers(0, n - 1))).live(data.draw(st.integers(1, 30)))
+    window = data.draw(st.sampled_from([0, 1, 2, 8]))
+    Caller(lambda n: data.draw(st.integers(0, n - 1)), window).live(data.draw(st.integers(1, 30)))

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.engine.desk import Chunk, Desk, chunks, small_journal, some
+from tests.engine.desk import Chunk, Desk, chunks, small_journal, some, through_windows
 
 Step = tuple[str, int, int]
 
@@ -130,6 +130,7 @@ def test_idle_paused_and_delayed_time_earns_at_most_one_turn() -> None:
     assert all(abs(count - 10) <= 1 for count in counts.values()), counts
 
 
+@through_windows
 def test_turns_and_v_are_exactly_what_was_stored() -> None:
     desk = Desk()
     for tenant, weight in [("a", 333), ("b", 70_000), ("c", 33_333)]:
@@ -169,6 +170,7 @@ def test_a_retry_is_charged_like_any_dispatch() -> None:
     assert word in ("ab" * 20, "ba" * 20)
 
 
+@through_windows
 def test_inside_a_tenant_it_is_first_in_first_out_and_what_came_back_is_first() -> None:
     desk = Desk()
     x, y = desk.submit("a", 3), desk.submit("a", 2)

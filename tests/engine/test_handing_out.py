@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.desk import Chunk, Desk, chunks, small_journal, some
+from tests.engine.desk import Chunk, Desk, chunks, small_journal, some, through_windows
 
 ORDERS = ["Fair", "OldestFirst", "NewestFirst", "Random"]
 
 
+@through_windows
 @pytest.mark.parametrize("total", [1, 2, 3, 64, 257])
 def test_random_hands_out_every_chunk_once(total: int) -> None:
     desk = Desk(audited=total < 100)
@@ -37,11 +38,12 @@ def test_random_hands_out_every_chunk_once(total: int) -> None:
     ),
     total=st.integers(1, 40),
     groups=st.sampled_from([0, 1, 512]),
+    window=st.sampled_from([0, 1, 2, 8]),
 )
-def test_mixed_orders_hand_out_every_chunk_exactly_once(steps, total: int, groups: int) -> None:
+def test_mixed_orders_hand_out_every_chunk_exactly_once(steps, total: int, groups: int, window: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_journal(patch, groups, 1)
-        desk = Desk()
+        desk = Desk(window=window)
         x = desk.submit(n=total, attempts_max=1000)
         out: set[Chunk] = set()
         held = []

@@ -11,7 +11,7 @@ from fairway.errors import TooLarge
 from fairway.fair.weights import U
 from fairway.limits import CHUNKS_MAX, PASS_MAX, V_REBASE_MAX
 from tests.engine import truth
-from tests.engine.desk import Desk, chunks, offer, some
+from tests.engine.desk import Desk, chunks, offer, some, through_windows
 
 
 def test_a_follows_what_is_finished_and_never_reaches_what_is_not() -> None:
@@ -29,6 +29,7 @@ def test_a_follows_what_is_finished_and_never_reaches_what_is_not() -> None:
     assert (desk.state.window.ack, desk.state.era) == ((0, 0), 1)
 
 
+@through_windows
 def test_a_new_run_is_placed_above_a_even_while_a_long_lease_holds_a_back() -> None:
     desk = Desk()
     desk.submit("slow")
@@ -44,6 +45,7 @@ def test_a_new_run_is_placed_above_a_even_while_a_long_lease_holds_a_back() -> N
     assert run.pass_ > desk.state.tables.plain.v, "the floor is never A alone"
 
 
+@through_windows
 @pytest.mark.parametrize("seed", range(8))
 def test_a_call_of_many_places_its_runs_as_single_calls_would(seed: int) -> None:
     dice = Random(seed)

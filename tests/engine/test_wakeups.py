@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fairway.engine.commands import Goodbye, Reserve, Submit
 from fairway.engine.draft import Draft
-from tests.engine.desk import Chunk, Desk, answer, chunks, offer, parts, some
+from tests.engine.desk import Chunk, Desk, answer, chunks, offer, parts, some, through_windows
 
 STRATEGIES = [
     "Fair",
@@ -359,6 +359,7 @@ def name(cause: Cause) -> str:
 # -- each cause, with the reserve before and after it
 
 
+@through_windows
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("cause", CAUSES, ids=name)
 def test_a_reserve_that_waits_is_answered_by(cause: Cause, strategy: str) -> None:
@@ -372,6 +373,7 @@ def test_a_reserve_that_waits_is_answered_by(cause: Cause, strategy: str) -> Non
     assert not second.answered, "one chunk became eligible, so one is woken"
 
 
+@through_windows
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("cause", CAUSES, ids=name)
 def test_a_reserve_is_answered_at_once_after(cause: Cause, strategy: str) -> None:
@@ -384,6 +386,7 @@ def test_a_reserve_is_answered_at_once_after(cause: Cause, strategy: str) -> Non
     assert not desk.wait_for_work(LONG, strategy=strategy).answered
 
 
+@through_windows
 @pytest.mark.parametrize("known", [False, True], ids=["new plan", "live plan"])
 @pytest.mark.parametrize("strategy", LIMITED)
 @pytest.mark.parametrize("cause", FREED, ids=name)
@@ -400,6 +403,7 @@ def test_a_reserve_that_a_limit_holds_back_is_answered_by(cause: Cause, strategy
     assert not second.answered, "the limit is full again"
 
 
+@through_windows
 @pytest.mark.parametrize("known", [False, True], ids=["new plan", "live plan"])
 @pytest.mark.parametrize("strategy", LIMITED)
 @pytest.mark.parametrize("cause", FREED, ids=name)
@@ -568,6 +572,7 @@ def test_each_strategy_has_its_own_line_and_each_line_is_first_come_first_served
     assert [wait.answered for _, wait in waits] == [True, True, True, True, False, False]
 
 
+@through_windows
 @pytest.mark.parametrize("strategy", LIMITED)
 def test_a_limit_that_one_waiter_abandoned_goes_to_the_next(strategy: str) -> None:
     desk = Desk()
@@ -588,6 +593,7 @@ FIRSTS = {
 }
 
 
+@through_windows
 @pytest.mark.parametrize("first", FIRSTS.values(), ids=FIRSTS.keys())
 def test_or_else_never_says_no_work_while_its_fallback_has_some(first: str) -> None:
     desk = Desk()
