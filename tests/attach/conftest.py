@@ -20,12 +20,13 @@ from fairway.runtime.opening import writer
 from fairway.runtime.pending import Pending
 from fairway.runtime.running import Running
 from fairway.runtime.serving import Serving
-from fairway.runtime.transport import unix
+from fairway.runtime.transport import choosing, unix
 from fairway.runtime.transport.port import Connection
 from fairway.store.memory import MemoryStore, Shelf
 from fairway.store.port import Store
 from fairway.store.sqlite import SqliteStore
 from tests.attach.member_script import PATIENT_SECONDS
+from tests.ring.need import need_ring
 
 pytest.register_assert_rewrite("fairway.testing.conformance")
 
@@ -35,6 +36,21 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that a busy machine held up is not replaced, and a close waits for it; who tests silence says so."""
     monkeypatch.setattr(hearing, "SILENT_SECONDS", PATIENT_SECONDS)
     monkeypatch.setattr(attached, "_CLOSE_SECONDS", PATIENT_SECONDS)
+
+
+@pytest.fixture
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What every process of the test uses that is not told otherwise."""
+    if request.param == "ring":
+        need_ring()
+    monkeypatch.setenv(choosing.VARIABLE, request.param)
+    return request.param
+
+
+def over_both(test: Callable[..., None]) -> Callable[..., None]:
+    """A promise of attached processes that holds over the socket and over the ring."""
+    both = pytest.mark.parametrize("transport", ["socket", "ring"], indirect=True)
+    return pytest.mark.usefixtures("transport")(both(test))
 
 
 class Way:

@@ -23,6 +23,7 @@ from fairway.runtime.door import Door
 from fairway.runtime.pending import Pending
 from fairway.store.memory import MemoryStore
 from fairway.store.memory.shelf import Fault, Shelf
+from tests.attach.conftest import over_both
 from tests.attach.member_script import PATIENT_SECONDS, Child, ChildError, wait_until
 from tests.runtime.running import running
 
@@ -44,6 +45,7 @@ def way(q: fairway.Queue) -> str:
     return type(q._port._member.way).__name__  # type: ignore[attr-defined]
 
 
+@over_both
 def test_every_verb_works_through_the_host(path: Path, host: Child) -> None:
     with fairway.open(path) as q:
         assert way(q) == "Attached"
@@ -104,6 +106,7 @@ def test_both_sides_see_one_queue(path: Path, host: Child) -> None:
         assert host.do("q.reserve()[0].payload.decode()") == "b"
 
 
+@over_both
 def test_waits_through_the_host_end_when_work_comes(path: Path, host: Child) -> None:
     with fairway.open(path) as q:
         found: list[bytes] = []
@@ -140,6 +143,7 @@ def test_event_loops_attach_too(path: Path, host: Child) -> None:
     assert host.do("q.stats().chunks_leased") == 201
 
 
+@over_both
 def test_a_client_that_dies_leaves_no_wait_behind(path: Path, host: Child) -> None:
     with Child.opened(path) as other:
         other.begin("q.reserve(wait_seconds=500)")

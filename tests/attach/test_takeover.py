@@ -15,6 +15,7 @@ import pytest
 import fairway
 from fairway.limits import SILENT_SECONDS
 from fairway.runtime import hearing
+from tests.attach.conftest import over_both
 from tests.attach.member_script import Child, ChildError, wait_until
 
 pytestmark = pytest.mark.real
@@ -36,6 +37,7 @@ def grown(child: Child, count: int) -> None:
     wait_until(lambda: child.do("q.stats().submissions_active") > before + count)
 
 
+@over_both
 def test_when_the_host_closes_another_takes_over_and_waits_for_no_silence(tmp_path: Path) -> None:
     """A clean end is not a silence: for that these two wait longer than for any answer."""
     path = tmp_path / "work.db"
@@ -49,6 +51,7 @@ def test_when_the_host_closes_another_takes_over_and_waits_for_no_silence(tmp_pa
         assert other.way == "Host"
 
 
+@over_both
 def test_a_program_that_ends_hands_its_queue_on(tmp_path: Path) -> None:
     path = tmp_path / "work.db"
     with Child.opened(path) as host, Child.opened(path) as other:
@@ -58,6 +61,7 @@ def test_a_program_that_ends_hands_its_queue_on(tmp_path: Path) -> None:
         assert other.way == "Host"
 
 
+@over_both
 def test_calls_in_flight_survive_the_death_of_their_host_and_have_one_effect(tmp_path: Path) -> None:
     path = tmp_path / "work.db"
     with Child.opened(path) as host, ExitStack() as stack:
@@ -81,6 +85,7 @@ def test_calls_in_flight_survive_the_death_of_their_host_and_have_one_effect(tmp
     )
 
 
+@over_both
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_host_that_dies_after_a_commit_and_before_the_answer(tmp_path: Path, answered: bool) -> None:
     path = tmp_path / "work.db"

@@ -240,6 +240,59 @@ class TransportConformance:
         with victim(place, listens, lambda end, tell: end.send([b"anew"])) as other:
             assert received(other.here, 1) == [b"anew"], "nothing is left of the one before"
 
+    # -- calls and answers
+
+    def test_calls_are_answered_under_their_numbers_whoever_is_first(self, pair: Pair) -> None:
+        """Many are under way at a time, of all sizes, and those that came last are answered first."""
+        calls = {n: n.to_bytes(4, "little") + frame_of(n) for n in range(400)}
+
+        def answer() -> None:
+            for _ in range(0, len(calls), 20):
+                for call in reversed(received(pair.there, 20)):
+                    pair.there.send([call[:4] + call[4:][::-1]])
+                while not pair.there.flush():
+                    time.sleep(0.001)
+
+        host = threading.Thread(target=answer)
+        host.start()
+        for first in range(0, len(calls), 20):
+            pair.here.send([calls[n] for n in range(first, first + 20)])
+            answers = received(pair.here, 20, pair.here.flush)
+            found = {int.from_bytes(one[:4], "little"): one[4:] for one in answers}
+            assert found == {n: calls[n][4:][::-1] for n in range(first, first + 20)} and len(answers) == 20
+        host.join(PATIENCE_SECONDS)
+        assert not host.is_alive()
+
+    @pytest.mark.real
+    def test_what_a_host_that_died_left_unanswered_goes_to_the_next(self, place: Place) -> None:
+        """Its answers that were sent are received; its calls reach nobody but by being sent again."""
+        calls = [n.to_bytes(4, "little") + frame_of(n) for n in range(20)]
+
+        def act(end: Connection, tell: Callable[[], None]) -> None:
+            tell()
+            read = received(end, 12)
+            end.send([call[:4] for call in read[:7]])
+            tell()
+
+        with victim(place, True, act) as host:
+            host.wait_for_word()  # it has heard all of the talk before
+            host.here.send(calls)
+            host.wait_for_word()
+            host.kill()
+            os.waitpid(host.pid, 0)
+            answered = frames_until_the_end(host.here)
+            assert answered == [call[:4] for call in calls[:7]]
+            listener = place.listen()
+            here = place.connect()
+            there = accepted(listener)
+            self._talk(place, here, there)
+            here.send(calls[7:])
+            assert received(there, 13) == calls[7:], "and nothing of the connection before"
+            there.send([call[:4] for call in calls[7:]])
+            assert answered + received(here, 13) == [call[:4] for call in calls]
+            for end in (here, there, listener):
+                end.close()
+
     # -- listeners
 
     def test_nobody_there_is_none(self, listener: Listener) -> None:
