@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fairway
 from fairway.cli.app import run
+from fairway.server.places import file_place
 from fairway.server.settings import settings
 from fairway.server.tokens import Tokens
 from tests.server.live import live
@@ -74,11 +76,27 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
     assert settings({}, {"FAIRWAY_LISTEN": "::1"}).listen == "::1"
 
 
+def test_a_server_keeps_the_window_it_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "fairway.toml"
+    file.write_text("window_rows = 7\n")
+    assert settings({}, {}, str(file)).window_rows == 7
+    assert settings({}, {"FAIRWAY_WINDOW_ROWS": "8"}, str(file)).window_rows == 8
+    told = {"window_rows": 3, "store": str(tmp_path / "w.db")}
+    found = settings(told, {"FAIRWAY_WINDOW_ROWS": "8"}, str(file))
+    member, let_go = file_place(found).enter("jobs", create=True, host=True)
+    try:
+        host: Any = member.way
+        assert host.usable().state.aside.rows_max == 3
+    finally:
+        let_go()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"port": 70000}, "port must be"),
         ({"workers": -1}, "workers must be"),
+        ({"window_rows": 0}, "window_rows must be"),
         ({"store": ":memory:"}, "store must be"),
         ({"queues": ["../x"]}, "queue must be"),
         ({"log_level": "loud"}, "log_level must be"),

@@ -68,6 +68,7 @@ def serve(
     port: int | None = None,
     workers: int | None = None,
     transport: str | None = None,
+    window_rows: int | None = None,
     queue: list[str] | None = None,
     tokens: str | None = None,
     objects: list[str] | None = None,
@@ -93,6 +94,8 @@ def serve(
         HTTP processes beside the engine's; 0, the default, does all in one process.
     transport
         How they talk to it: socket, the default, or ring.
+    window_rows
+        How many submissions that can be handed out each queue keeps in memory; 200,000 by default.
     queue
         A queue that is made if it is missing; may be given several times.
     tokens
@@ -109,7 +112,8 @@ def serve(
     logs, run, settings = _parts()
     given = {
         "store": store, "listen": listen, "port": port, "workers": workers, "queues": queue, "tokens": tokens,
-        "transport": transport, "objects": objects, "hosts": served_as, "log_level": log_level,
+        "transport": transport, "window_rows": window_rows, "objects": objects, "hosts": served_as,
+        "log_level": log_level,
         **(asdict(tls) if tls is not None else {}), **(asdict(cluster) if cluster is not None else {}),
     }  # fmt: skip
     made = settings(given, file=config)

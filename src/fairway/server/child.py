@@ -40,13 +40,14 @@ def _watch(parent: int, stop: Callable[[], object]) -> None:
 def _engine(orders: Orders) -> None:
     from fairway.server.desk import DeskService
     from fairway.server.hosting import Hosting
+    from fairway.server.places import file_place
 
     ending = threading.Event()
     # Signals reach all processes at once, and the others need this one longest.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     _watch(orders.parent, ending.set)
-    hosting = Hosting(orders.settings.store)
+    hosting = Hosting(file_place(orders.settings))
     hosting.start(orders.settings.queues)
     desk = DeskService(hosting, socket.socket(fileno=orders.listener))
     desk.start()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairway.errors import NotFound
 from fairway.face.bucket.queue import AsyncBucketQueue
-from fairway.limits import SWEEP_SLICE_SECONDS
+from fairway.limits import SWEEP_SLICE_SECONDS, WINDOW_ROWS
 from fairway.runtime.asked import Asked
 from fairway.runtime.bucket.opening import bucket_in, open_bucket_async
 from fairway.runtime.opening import enter, on_cassandra
@@ -62,15 +62,17 @@ class FilePlace:
 
     shared = False
 
-    def __init__(self, path: str, transport: str | None = None) -> None:
+    def __init__(self, path: str, transport: str | None = None, window_rows: int = WINDOW_ROWS) -> None:
         self.path = path
+        self._window_rows = window_rows
         self._transport: Any = transport  # to the process that hosts, if that is another
 
     def names(self) -> dict[str, int]:
         return file.names(self.path)
 
     def enter(self, name: str, create: bool, host: bool) -> Entered:
-        return enter(self.path, name, Asked(create=create, host=host, transport=self._transport))
+        asked = Asked(create=create, host=host, transport=self._transport, window_rows=self._window_rows)
+        return enter(self.path, name, asked)
 
     def bury(self, name: str) -> bool:
         return file.bury(self.path, name)
@@ -98,12 +100,12 @@ class ClusterPlace:
 
     shared = True
 
-    def __init__(self, url: str, node: str) -> None:
+    def __init__(self, url: str, node: str, window_rows: int = WINDOW_ROWS) -> None:
         from fairway.runtime.clusters import Address, Node
         from fairway.store.cassandra import Connection
         from fairway.store.cassandra.opening import prepare
 
-        self._url = url
+        self._url, self._window_rows = url, window_rows
         self._connection = Connection.open(Address.parse(url))
         try:
             prepare(self._connection, create=True)
@@ -122,7 +124,8 @@ class ClusterPlace:
     def enter(self, name: str, create: bool, host: bool) -> Entered:
         from fairway.runtime.clusters import enter_cluster
 
-        return enter_cluster(self._url, name, Asked(create=create, standby=True), self._node)
+        asked = Asked(create=create, standby=True, window_rows=self._window_rows)
+        return enter_cluster(self._url, name, asked, self._node)
 
     def bury(self, name: str) -> bool:
         from fairway.store.cassandra.removing import bury
@@ -171,8 +174,11 @@ class ClusterPlace:
 
 def place_of(settings: Settings, node: str) -> Place:
     """Where a server's settings say that its queues are."""
-    return (
-        ClusterPlace(settings.store, node)
-        if on_cassandra(settings.store)
-        else FilePlace(settings.store, settings.transport)
-    )
+    if on_cassandra(settings.store):
+        return ClusterPlace(settings.store, node, settings.window_rows)
+    return file_place(settings)
+
+
+def file_place(settings: Settings) -> FilePlace:
+    """The file that a server's settings name."""
+    return FilePlace(settings.store, settings.transport, settings.window_rows)

@@ -19,7 +19,7 @@ from fairway.server import secret
 from fairway.server.app import App
 from fairway.server.desk import Desk
 from fairway.server.passes import derived, shared_secret
-from fairway.server.places import FilePlace, Place
+from fairway.server.places import Place, file_place
 from fairway.server.protocol import PatientProtocol
 from fairway.server.queues import OpenQueues
 from fairway.server.settings import Settings
@@ -67,7 +67,7 @@ class HttpProcess:
 
     def __init__(self, settings: Settings, desk: Desk, host: bool, place: Place | None = None) -> None:
         self._settings = settings
-        self._place = place or FilePlace(settings.store, settings.transport)
+        self._place = place or file_place(settings)
         self._desk = desk
         self._host = host
         self._server: _Server | None = None

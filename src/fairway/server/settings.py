@@ -42,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     transport: str = (
         "socket"  # how HTTP processes talk to the engine's: socket, or ring through shared memory
     )
+    window_rows: int = limits.WINDOW_ROWS  # submissions that can be handed out, kept in memory for each queue
     # Several nodes on one cluster:
     secret_file: str = ""  # a file with the secret that the nodes share
     advertise: str = ""  # the address under which other nodes reach this one; "": the one it listens on
@@ -114,6 +115,7 @@ def _toml(path: str) -> dict[str, Any]:
 def _checked(made: Settings) -> Settings:
     checks.whole("port", made.port, 0, 65535)
     checks.whole("workers", made.workers, 0, limits.WORKERS_MAX)
+    checks.whole("window_rows", made.window_rows, 1, limits.WINDOW_ROWS_MAX)
     transport_of(made.transport)
     for name in made.queues:
         checks.queue_name(name)
