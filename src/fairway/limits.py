@@ -345,5 +345,7 @@ PAGES_PER_CALL_MAX: Final = 10_000  # payload pages asked for at once: one for e
 WORK_PROCESSES_MAX: Final = 256  # processes of one `fairway.work`
 IDLE_SECONDS: Final = 0.5  # the first wait for work; it doubles while there is none
 IDLE_SECONDS_MAX: Final = 5.0  # and the doubling stops here, so that SIGTERM is heeded in time
-STOP_SECONDS: Final = 5.0  # a function that does not stop at its lease end in this time loses its process (of several)
+STOP_SECONDS: Final = (
+    5.0  # a function that does not stop at its lease end in this time loses its process (of several)
+)
 REPORT_SECONDS: Final = 1.0  # results are told at the end of a batch, or so often

@@ -112,8 +112,7 @@ def serve(
     logs, run, settings = _parts()
     given = {
         "store": store, "listen": listen, "port": port, "workers": workers, "queues": queue, "tokens": tokens,
-        "transport": transport, "window_rows": window_rows, "objects": objects, "hosts": served_as,
-        "log_level": log_level,
+        "transport": transport, "window_rows": window_rows, "objects": objects, "hosts": served_as, "log_level": log_level,
         **(asdict(tls) if tls is not None else {}), **(asdict(cluster) if cluster is not None else {}),
     }  # fmt: skip
     made = settings(given, file=config)
