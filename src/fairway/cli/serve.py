@@ -112,8 +112,8 @@ def serve(
     logs, run, settings = _parts()
     given = {
         "store": store, "listen": listen, "port": port, "workers": workers, "queues": queue, "tokens": tokens,
-        "transport": transport, "window_rows": window_rows, "objects": objects, "hosts": served_as, "log_level": log_level,
-        **(asdict(tls) if tls is not None else {}), **(asdict(cluster) if cluster is not None else {}),
+        "transport": transport, "window_rows": window_rows, "objects": objects, "hosts": served_as,
+        "log_level": log_level, **(asdict(tls) if tls else {}), **(asdict(cluster) if cluster else {}),
     }  # fmt: skip
     made = settings(given, file=config)
     logs.configure(made.log_level)
