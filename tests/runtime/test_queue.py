@@ -257,6 +257,27 @@ def test_configure(q: fairway.Queue) -> None:
     assert q.configure().strategy_locked
 
 
+def test_active_submissions_are_found_by_metadata_among_many(q: fairway.Queue) -> None:
+    """More than a listing looks through in memory: the store's index is asked."""
+    many = limits.LIST_WALK_RUNS + 1
+    subs = q.submit_many(
+        [{"chunks": 1, "tenant": f"t{i % 2}", "metadata": {"mode": "x", "part": i}} for i in range(many)]
+    )
+    rare = q.submit(chunks=1, tenant="t0", metadata={"mode": "rare"})
+
+    def found(**wanted: object) -> list[int]:
+        return [sub.id for sub in q.submissions(state="active", **wanted)]  # pyright: ignore[reportArgumentType]
+
+    assert found(metadata={"mode": "rare"}) == [rare.id] == found(metadata={"mode": "rare"}, tenant="t0")
+    assert found(metadata={"mode": "none"}) == found(metadata={"part": "1"}) == found(tenant="t2") == []
+    assert found(metadata={"mode": "x", "part": 7}) == [subs[7].id]
+    assert found(metadata={"mode": "x"}, tenant="t1") == [sub.id for sub in subs[1::2]] == found(tenant="t1")
+    q.cancel(subs[7])
+    assert found(metadata={"part": 7}) == [] and len(found()) == many
+    q.redrive(subs[7])
+    assert found(metadata={"part": 7}) == [subs[7].id] and found() == [*(sub.id for sub in subs), rare.id]
+
+
 def test_stats_and_explain(q: fairway.Queue) -> None:
     q.put_many([b"x"] * 5, tenant="a")
     q.complete(q.reserve(1))
