@@ -33,7 +33,7 @@ class Trips:
         self._wrap(connection, "bound", self._bound)
         self._wrap(tables, "finish", self._wait)
         self._wrap(tables, "finish_pages", self._wait)
-        self._wrap(tables, "_cover", self._wait)
+        self._wrap(tables, "_write_all", self._wait)
         self._wrap(fencing, "_write_pages", self._pages)
 
     def stop(self) -> None:
