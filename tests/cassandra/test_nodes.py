@@ -37,6 +37,9 @@ from tests.server.test_kills import Load, drain, judge
 
 pytestmark = pytest.mark.real
 SOON_SECONDS = 60.0  # on two busy cores; by itself a takeover takes six
+TAKE_OVER_SECONDS = (
+    30.0  # 10 s are promised, and two busy cores get 20 more; the note of the storm says what it took
+)
 
 Start = Callable[..., Node]
 
@@ -512,6 +515,7 @@ def storm(
         f"the next owner was there {sorted(took)[kills // 2]:.1f} s after a death, at most {max(took):.1f} s",
     )
     assert not violations, "\n".join(violation.story(found) for violation in violations[:5])
+    assert max(took) < TAKE_OVER_SECONDS, took
     assert len([request for request in found.of("complete") if request.answered]) > 20
     refused = [line.error for line in found.lines if isinstance(line, End) and line.error]
     assert not refused, "no call may be refused with an error"

@@ -34,6 +34,8 @@ from tests.cassandra.proxy import Proxy
 pytestmark = pytest.mark.real
 SCRIPT = Path(__file__).with_name("owner_script.py")
 SOON_SECONDS = 60.0  # on two busy cores; by itself a takeover takes six
+TAKE_OVER_SECONDS = 10.0  # what is promised of a standby after its owner's death
+BUSY_SECONDS = 20.0  # more of it on two busy cores
 
 Join = Callable[..., tuple[Owner, Queue]]
 
@@ -105,7 +107,9 @@ def test_a_standby_goes_on_at_once_after_a_clean_stop(join: Join) -> None:
     time.sleep(1.0)
     assert not answers, "it stands by"
     first.close()
+    closed = time.monotonic()
     waiting.join(SOON_SECONDS)
+    assert time.monotonic() - closed < BUSY_SECONDS, "at once"
     assert [(lease.submission, lease.payload) for lease in answers[0]] == [(sub.id, b"payload")]
     ((seen, _),) = claims
     assert seen is not None and seen.owner == "", "it saw that the owner had left, and waited for no silence"
@@ -122,7 +126,10 @@ def test_a_standby_takes_over_after_a_death_and_nothing_acknowledged_is_lost(url
         died = time.monotonic()
         acknowledged += [int(line) for line in process.stdout.read().split()]
         leases = q.reserve(max=10_000)
-        assert time.monotonic() - died < SOON_SECONDS
+        took = time.monotonic() - died
+        assert took < TAKE_OVER_SECONDS + BUSY_SECONDS, (
+            "from the death to the first answer, the load included"
+        )
         (seen, late) = claims[0]  # one that the cluster did not answer in time is made again
         assert seen is not None and seen.owner, "it did not leave"
         assert late <= 1, "claimed at the first look after the silence: 5 s and a look, below 10 s"
