@@ -4,7 +4,7 @@
 
 Guards: between `<!-- bench:NAME:begin -->` and `<!-- bench:NAME:end -->` stands what that bench wrote last, with date,
 commit, machine, versions and load; everything around it stays as it was written by hand. A table is not written over
-by one that lacks a peer of it, unless that is asked for.
+by one that lacks a peer of it, nor one of a full run by one of a shorter run, unless that is asked for.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def region(found: dict[str, Any]) -> str:
     before, after = found["load"]
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     commit = f" at commit {found['commit']}" if found.get("commit") else ""
+    full = " -- --full" if found["options"].get("full") else ""
     lines = [
-        f"`fairway bench {found['bench']}` on {found['date']} UTC{commit}, {found['seconds']:,.0f} s;"
+        f"`fairway bench {found['bench']}{full}` on {found['date']} UTC{commit}, {found['seconds']:,.0f} s;"
         f" {found['machine']}; load {before} before and {after} after; {versions}."
     ]
     for table in found["tables"]:
@@ -113,10 +114,21 @@ def write(page: Path, found: dict[str, Any]) -> None:
     page.write_text(put(page.read_text(encoding="utf-8"), found["bench"], region(found)), encoding="utf-8")
 
 
+def standing(page: Path, name: str) -> str:
+    """What stands in the region of a bench."""
+    begin, end = f"<!-- bench:{name}:begin -->", f"<!-- bench:{name}:end -->"
+    return page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+
+
+def is_shorter(page: Path, found: dict[str, Any]) -> bool:
+    """Whether the page has a full run, and this is none."""
+    full = re.search(r"`[^`\n]*--full` on ", standing(page, found["bench"]))
+    return full is not None and not found["options"].get("full")
+
+
 def would_lose(page: Path, found: dict[str, Any]) -> dict[str, str]:
     """The peers that the page has figures of and that were missing now, with what they lack."""
-    begin, end = f"<!-- bench:{found['bench']}:begin -->", f"<!-- bench:{found['bench']}:end -->"
-    old = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    old = standing(page, found["bench"])
     told = [line for line in old.splitlines() if not line.startswith("Left out")]
     return {
         peer: lack for peer, lack in found.get("left_out", {}).items() if any(peer in line for line in told)
@@ -144,7 +156,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "performance.md")
     parser.add_argument("--no-write", action="store_true", help="leave the page alone")
     parser.add_argument(
-        "--force", action="store_true", help="write a table though a peer that it had is missing"
+        "--force",
+        action="store_true",
+        help="write a table though it lacks a peer that the old one has, or the full run",
     )
     given = parser.parse_args(arguments)
     known = names()
@@ -162,7 +176,9 @@ def main(arguments: list[str] | None = None) -> int:
         if found is None:
             failed.append(name)
         elif not (given.quick or given.no_write):
-            if (lost := would_lose(given.page, found)) and not given.force:
+            if is_shorter(given.page, found) and not given.force:
+                print(f'{name}: kept the table of a full run; a new one: make bench BENCH="--full {name}"')
+            elif (lost := would_lose(given.page, found)) and not given.force:
                 kept.append(name)
                 lacks = ", ".join(f"{peer} ({lack})" for peer, lack in lost.items())
                 print(f"{name}: KEPT the old table, which has what is missing here: {lacks}", flush=True)

@@ -46,6 +46,27 @@ def test_a_region_says_when_where_with_what_and_under_which_load() -> None:
     assert text.endswith("Left out here: nothing.")
 
 
+def test_the_table_of_a_full_run_is_not_written_over_by_a_shorter_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = bench.names()[0]
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("bench:one", f"bench:{name}"))
+    monkeypatch.setattr(bench, "FOUND", tmp_path)
+
+    def found(date: str, *asked: str, full: bool) -> str:
+        run = {**FOUND, "bench": name, "date": date, "options": {"full": full}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(run))
+        assert bench.main([name, "--found", "--page", str(page), *asked]) == 0
+        return page.read_text()
+
+    assert "on Monday" in found("Monday", full=False)
+    assert "--full` on Tuesday" in found("Tuesday", full=True)
+    assert "on Tuesday" in found("Wednesday", full=False) and "kept" in capsys.readouterr().out
+    assert "on Thursday" in found("Thursday", full=True)
+    assert "on Friday" in found("Friday", "--force", full=False)
+
+
 def test_a_table_is_not_written_over_by_one_that_lacks_a_peer_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
