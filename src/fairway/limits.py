@@ -231,6 +231,7 @@ REPAIR_SECONDS: Final = 1.0  # between two rounds of repair, and two beats of th
 GLANCE_BUCKETS_MAX: Final = 64  # buckets that one round of repair looks at: a second or so on a busy cluster
 GLANCE_SECONDS_MAX: Final = 10.0  # how late a repairer looks again at a bucket in which nothing happens
 SWEEP_SECONDS: Final = 100.0  # between two sweeps of the index: under 1,000 tombstones in a day
+SWEEP_AT_REST_SECONDS: Final = 10.0  # the same where nothing is left: a queue at rest is clean
 REPAIRER_SILENT_SECONDS: Final = 5.0  # five beats that did not come: another repairs
 BUCKET_CALL_SECONDS_MAX: Final = 60.0  # then a call whose outcome cannot be learnt says so
 DELETES_MAX: Final = 100  # deletes left in the middle that a repairer goes on with; the rest follows

@@ -93,7 +93,9 @@ def repair(repairer: Repairer) -> Machine[Round | None]:
             repairer.gone.add(bucket)
     done.floor = yield from _move_floor(repairer, queue, index, states)
     # Not at every move of the floor: each sweep leaves a tombstone, which the next repairer's first sweep reads.
-    if done.floor > repairer.swept and abs(moment.now - repairer.swept_at) >= limits.SWEEP_SECONDS:
+    busy = any(entry.bucket > done.floor for entry in index)
+    rest = limits.SWEEP_SECONDS if busy else limits.SWEEP_AT_REST_SECONDS
+    if done.floor > repairer.swept and abs(moment.now - repairer.swept_at) >= rest:
         yield from _sweep(repairer, done, moment.now)
     return done
 
