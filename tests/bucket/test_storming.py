@@ -9,8 +9,13 @@ import pytest
 
 import fairway
 from fairway.bucket import statements as s
+from fairway.bucket import taking
 from fairway.bucket.places import LOWEST
-from tests.bucket.storming import at_rest, end_of
+from fairway.bucket.statements import APPLIED, UNKNOWN
+from fairway.testing.bucket.checker import check_history
+from tests.bucket.planted import take_blindly
+from tests.bucket.storming import Storm, at_rest, end_of
+from tests.bucket.worker_script import Recorded
 
 
 @pytest.fixture
@@ -52,3 +57,32 @@ def test_what_nobody_made_is_seen(path: str, broken: str) -> None:
         connection.execute(broken)
         connection.close()
         assert end_of(queue)["ghosts"]
+
+
+@pytest.mark.parametrize("blindly", [False, True], ids=["right", "broken"])
+def test_a_lease_that_nobody_is_told_of_is_seen(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blindly: bool
+) -> None:
+    """A take of unknown outcome that was carried out; one that is repeated without a look is refused then."""
+    if blindly:
+        monkeypatch.setattr(taking, "take", take_blindly)
+    with fairway.open(path, "q", kind="bucket") as queue:
+        storage = queue._verbs._desk._storage
+        execute, lose = storage.execute, [1]
+
+        def lossy(statement: s.Statement) -> object:
+            outcome = execute(statement)
+            if isinstance(statement, s.Take) and outcome is APPLIED and lose:
+                lose.pop()
+                return UNKNOWN
+            return outcome
+
+        monkeypatch.setattr(storage, "execute", lossy)
+        recorded = Recorded(queue, str(tmp_path / "history-1.jsonl"), "consume-1")
+        recorded.put([b"one"], 0.0)
+        leases = recorded.take(1, 0.0, 600.0)
+        assert len(leases) == (not blindly)
+        recorded.close()
+        history = Storm(path, tmp_path, 1, "q")._history(end_of(queue), 20)
+    burnt = [one for one in check_history(history) if one.check == "no_lease_is_burnt"]
+    assert len(burnt) == blindly

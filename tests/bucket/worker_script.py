@@ -9,12 +9,18 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 import fairway
+from fairway.bucket import statements as s
 from fairway.bucket.receipts import ticket_of
-from fairway.testing.history import Begin, End, line_bytes
+from fairway.bucket.rows import WAITING, Bucket
+from fairway.bucket.statements import REFUSED
+from fairway.testing.history import Begin, End, Note, line_bytes
 
 
 class Recorded:
@@ -25,6 +31,10 @@ class Recorded:
         self.row = queue._verbs._desk.queue
         self._file = os.open(history, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._calls = int(who.rsplit("-", 1)[1]) * 1_000_000
+        self._takes: dict[int, s.Take] = {}  # of the call under way, by nonce
+        self._doubtful: set[int] = set()
+        self._storage = queue._verbs._desk._storage
+        self._execute, self._storage.execute = self._storage.execute, self._listen
 
     def close(self) -> None:
         os.close(self._file)
@@ -40,6 +50,38 @@ class Recorded:
             return None
         self._write(End(time.time(), call, told(value)))
         return value
+
+    def _listen(self, statement: s.Statement) -> Any:
+        """Keep what a reserve tries to take, and of which takes it was not told that others were faster."""
+        outcome = self._execute(statement)
+        if isinstance(statement, s.Take):
+            self._takes[statement.nonce] = statement
+            if outcome is not REFUSED:
+                self._doubtful.add(statement.nonce)
+        return outcome
+
+    def _tried(self, given: set[bytes]) -> list[str]:
+        """The nonces that a reserve tried with; what it holds in the storage and was not given is noted as taken."""
+        for nonce in self._doubtful:
+            take = self._takes[nonce]
+            missing = [row.uid for row in take.rows if row.uid not in given]
+            held = [uid.decode() for uid in self._held(take, missing)] if missing else []
+            if held:
+                args = {"uids": held, "nonce": f"{nonce:x}", "until": take.lease}
+                self._write(Note(time.time(), "took", args))
+        return [f"{nonce:x}" for nonce in self._takes]
+
+    def _held(self, take: s.Take, uids: list[bytes]) -> list[bytes]:
+        """The payloads of rows that a take holds now, as far as the storage says."""
+        read = s.ReadRows(take.generation, take.bucket, uids)
+        with suppress(fairway.FairwayError):
+            found = self._execute(read)  # decided first: a take that is half done is done then
+            if isinstance(found, Bucket):
+                found = self._execute(replace(read, bodies=True))
+            if isinstance(found, Bucket):
+                rows = (row for row in found.rows if row.nonce == take.nonce and row.status == WAITING)
+                return [row.body for row in rows if row.body is not None]
+        return []
 
     def _write(self, line: Any) -> None:
         os.write(self._file, line_bytes(line))
@@ -58,8 +100,11 @@ class Recorded:
                 [body, f"{ticket.nonce:x}", ticket.version, ticket.attempts]
                 for body, ticket in zip(bodies, tickets, strict=True)
             ]
-            return {"tried": [], "skew": 0.0, "leases": given, "bodies": bodies}
+            tried = self._tried({ticket.uid for ticket in tickets})
+            return {"tried": tried, "skew": 0.0, "leases": given, "bodies": bodies}
 
+        self._takes.clear()
+        self._doubtful.clear()
         function = lambda: self.queue.reserve(count, wait_seconds=wait, lease_seconds=lease)  # noqa: E731
         return self.call("take", {}, function, told) or []
 
