@@ -195,6 +195,33 @@ def test_an_owner_that_slept_wakes_up_as_a_zombie_under_load(three: Cluster, tmp
         assert owner.process.poll() is None, "it goes on, and is told that it is nobody"
 
 
+def test_the_lost_write_of_a_former_owner_is_refused_under_load(
+    three: Cluster, tmp_path: Path, paused: Callable[..., None]
+) -> None:
+    """The document's nine steps with callers: a coordinator sleeps with the owner's group, and wakes under the next."""
+    first = f"{three.hosts[0]}:{three.port}"
+    with Storm(url_of(three), tmp_path) as storm:
+        owner = storm.here(storm.url.replace(",".join(f"{host}:{three.port}" for host in three.hosts), first))
+        owner.works()
+        connection: Any = owner.q._port._member.store.connection  # type: ignore[attr-defined]
+        policy: Any = connection.cluster.profile_manager.default.load_balancing_policy
+        plan, real, late = policy.make_query_plan, connection.conditional, list[Any]()
+        standby = storm.here(standby=True)
+
+        def conditional(*parts: Any) -> Any:
+            if parts[0][0] == "claim" and not late:
+                late.append(parts)
+                paused(0)  # the group is sent to it, and it wakes up with it
+            return real(*parts)
+
+        policy.make_query_plan = lambda *asked: [one for one in plan(*asked) if one.address == three.hosts[0]]
+        connection.conditional = conditional
+        print(f"taken over and at work after {standby.works(20):.1f} s")
+        assert late, "the owner was replaced while its group was under way"
+        three.nodes[0].resume()
+        storm.works(40)
+
+
 def test_an_owner_is_cut_off_from_every_node_under_load(
     three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
