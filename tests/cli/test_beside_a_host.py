@@ -51,6 +51,10 @@ def test_every_command_works_beside_a_host_and_speaks_json(cli: Cli, hosted: Pat
     json("cancel", failed)
     made = json("backup", tmp_path / "copy.db").json
     assert made["queues"][0]["queue"] == "default" and made["bytes"] == (tmp_path / "copy.db").stat().st_size
+    assert json("queue", "delete", "--yes").json == {
+        "queue": "default",
+        "deleted": True,
+    }  # last: the host hears of it
     assert used == {one.name for one in (*COMMANDS, *QUEUE_COMMANDS)} - {"completion"}
 
 
