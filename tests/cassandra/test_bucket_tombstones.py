@@ -69,6 +69,7 @@ class Lives:
             stage.now += 60.0
             assert stage.complete(stage.reserve()) == ["done"] * some
             stage.repair(3)
+            stage.repair()  # a repairer rests between two sweeps of the index; the first of another one comes at once
             assert stage.index() == []
             self.done += some
 

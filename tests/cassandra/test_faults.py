@@ -32,7 +32,7 @@ from tests.proving import number
 from tests.server.live import until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
-ROUNDS = 8  # a node may stop while only reads, or only plain writes, are under way
+ROUNDS = 24  # a node may stop while only reads, or only plain writes, are under way
 
 
 @pytest.fixture
