@@ -39,6 +39,8 @@ def make_old(present: Path, path: Path, version: int) -> None:
         for (table,) in connection.execute(tables).fetchall():
             columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
             connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM now.{table}")
+    connection.execute("DETACH now")
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)  # what is copied of it is the file alone
     connection.close()
 
 

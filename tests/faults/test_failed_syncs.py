@@ -97,6 +97,115 @@ def test_the_writers_own_checkpoint_that_failed_is_not_forgotten(
     assert disk.retried == []
 
 
+@pytest.mark.parametrize("end", ["closed", "killed"])
+def test_what_is_acknowledged_by_the_next_process_survives_power_loss(
+    owner: Owner, disk: Disk, tmp_path: Path, end: str
+) -> None:
+    """Who opens the file after a sync failed is not told of it, and sees a log that is not on the disk."""
+    owner.write(rows=[owner.row(n, pages=(b"x" * 50_000,)) for n in range(2, 40)])  # the kernel owes them
+    group = owner.group(sync=True, rows=[owner.row(50)])
+    disk.plan = failed_sync()
+    with pytest.raises(GroupUnknown):
+        owner.store.commit(group)
+    if end == "closed":
+        owner.store.close()
+    disk.plan = None  # killed: its connections are left as they are, and nobody hears of them again
+    later = Owner(SqliteStore.open(tmp_path / "before" / "work.db", "q", vfs=disk.name))
+    later.write(rows=[later.row(60)], sync=True)
+    assert [n for n in after_the_cut(tmp_path, disk) if n != 50] == [*range(1, 40), 60]
+    assert disk.retried == []
+    later.store.close()
+
+
+def test_a_log_that_is_doubtful_is_not_copied_into_the_file(owner: Owner, disk: Disk, tmp_path: Path) -> None:
+    """Else a power cut leaves pages in the file that are newer than the log beside it."""
+    owner.write(rows=[owner.row(n, pages=(b"x" * 50_000,)) for n in range(2, 40)])
+    path = tmp_path / "before" / "work.db"
+    disk.plan = failed_sync()
+    with pytest.raises(GroupUnknown):
+        owner.store.commit(owner.group(sync=True, rows=[owner.row(50)]))
+    disk.plan = None
+    later = SqliteStore.open(path, "q", vfs=disk.name)
+    before = disk.changes
+    assert not later.checkpoint()
+    assert len(list(later.active())) > 1
+    later.close()
+    assert disk.changes == before, (
+        "neither a checkpoint nor a reader that leaves has written or synced anything"
+    )
+    assert after_the_cut(tmp_path, disk)[0] == 1
+
+
+def test_a_checkpoint_of_another_queue_hears_of_the_failed_sync(
+    owner: Owner, disk: Disk, tmp_path: Path
+) -> None:
+    """Its own handle is as old as its belief in the log; one that was opened for the checkpoint would not be told."""
+    other = Owner(SqliteStore.open(tmp_path / "before" / "work.db", "other", vfs=disk.name))
+    other.write(rows=[other.row(1)], sync=True)
+    owner.write(rows=[owner.row(n, pages=(b"x" * 50_000,)) for n in range(2, 40)])
+    disk.plan = failed_sync()
+    with pytest.raises(GroupUnknown):
+        owner.store.commit(owner.group(sync=True, rows=[owner.row(50)]))
+    disk.plan = None
+    assert isinstance(other.store, SqliteStore)
+    with pytest.raises(StoreFailed):
+        other.store.checkpoint()
+    assert after_the_cut(tmp_path, disk)[0] == 1
+    other.store.close()
+
+
+def test_a_file_whose_own_sync_failed_keeps_its_log_until_it_is_opened_anew(
+    owner: Owner, disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was copied in part before is not on the disk, and SQLite does not copy it twice."""
+    store = owner.store
+    assert isinstance(store, SqliteStore)
+    owner.write(rows=[owner.row(n, pages=(b"x" * 50_000,)) for n in range(2, 10)], sync=True)
+    with store._readers.borrow() as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM runs").fetchall()
+        owner.write(rows=[owner.row(n, pages=(b"y" * 50_000,)) for n in range(10, 40)], sync=True)
+        assert not store.checkpoint(), "a reader holds a part of it back"
+        reader.execute("ROLLBACK")
+    disk.plan = failed_sync("work.db")
+    with pytest.raises(StoreFailed):
+        store.checkpoint()
+    disk.plan = None
+    assert "a sync failed while its log was copied" in caplog.text
+    for n in (60, 61, 62):
+        owner.write(rows=[owner.row(n)], sync=True)
+        assert not store.checkpoint()
+    assert after_the_cut(tmp_path, disk) == [*range(1, 40), 60, 61, 62]
+    store.close()
+    again = Owner(SqliteStore.open(tmp_path / "before" / "work.db", "q", vfs=disk.name))
+    again.write(rows=[again.row(70)], sync=True)
+    assert isinstance(again.store, SqliteStore) and again.store.checkpoint()
+    again.write(rows=[again.row(71)], sync=True)  # the log begins anew
+    (tmp_path / "later").mkdir()
+    assert after_the_cut(tmp_path / "later", disk) == [*range(1, 40), 60, 61, 62, 70, 71]
+    assert disk.retried == []
+    again.store.close()
+
+
+def test_a_bucket_queues_messages_survive_the_failed_sync_of_another_process(
+    disk: Disk, tmp_path: Path
+) -> None:
+    path = tmp_path / "before" / "work.db"
+    first = SqliteBuckets.open(path, vfs=disk.name)
+    assert first.execute(s.Beat("q", "me", "", 0)) is s.APPLIED
+    assert first.execute(s.Beat("q", "me", "me", 1)) is s.APPLIED  # not synced: the kernel owes it
+    disk.plan = failed_sync()
+    assert first.execute(s.CreateQueue("other", 0, b"h" * 16, b"{}", b"secret")) is s.UNKNOWN
+    disk.plan = None
+    second = SqliteBuckets.open(path, vfs=disk.name)
+    assert second.execute(s.CreateQueue("q", 0, b"g" * 16, b"{}", b"secret")) is s.APPLIED
+    after = SqliteBuckets.open(place(disk.platter.cut(disk.dice, 0.0), tmp_path / "after"))
+    assert after.execute(s.ReadName("q")).current == b"g" * 16
+    assert disk.retried == []
+    for one in (after, second, first):
+        one.close()
+
+
 def test_a_bucket_queues_checkpoint_that_failed_to_sync_is_not_forgotten(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,7 +120,7 @@ def test_nothing_acknowledged_is_lost_in_two_hundred_power_cuts(
 
 def test_a_queue_that_never_syncs_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the cut cuts nothing, or the checker sees nothing."""
-    for module in ("store", "opening"):
+    for module in ("doubt", "opening"):
         monkeypatch.setattr(f"fairway.store.sqlite.{module}.set_sync", _never)
     outages = Outages(tmp_path, SEED)
     try:

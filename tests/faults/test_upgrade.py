@@ -125,7 +125,11 @@ def cut_off(content: bytes, folder: Path, change: int) -> Path | None:
     disk = Disk(path.parent, change)
     disk.cut_at = change
     try:
-        SqliteStore.open(path, "default", vfs=disk.name).close()
+        store = SqliteStore.open(path, "default", vfs=disk.name)
+        try:
+            store.take_over()  # who has written copies the log when it closes
+        finally:
+            store.close()
     except fairway.FairwayError:
         assert disk.off
     disk.unregister()

@@ -51,7 +51,7 @@ def test_taking_over_and_settling_wait_for_the_disk(owner: Owner, disk: FaultyDi
     for group in (stored, lost):
         disk.counts.clear()
         assert owner.store.settle(group) is (group is stored)
-        assert disk.counts["sync", "-wal"] == 1
+        assert disk.counts["sync", "-wal"] == 2, "of the log, which is written again first, and of the commit"
     disk.counts.clear()
     owner.store.take_over()
     assert disk.counts["sync", "-wal"] == 1
@@ -184,7 +184,9 @@ def test_closing_beside_readers_lets_them_end(owner: Owner, store: SqliteStore, 
     next(reading)
     store.close()
     assert len(list(reading)) == 48
-    assert [file.name for file in tmp_path.iterdir()] == ["work.db"], "the last connection folds the log in"
+    assert [file.name for file in tmp_path.iterdir()] == ["work.db"], (
+        "the writer copied the log, the last removed it"
+    )
 
 
 def test_queues_of_one_file_are_written_from_their_own_threads(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import apsw
 import pytest
 
 import fairway
-from fairway.store.sqlite import queues
+from fairway.store.sqlite import SqliteStore, queues
+from fairway.store.sqlite.copying import copy
 from fairway.store.sqlite.statements import load, steps
+from fairway.testing.conformance import Owner
 
 
 def test_a_file_that_is_not_there_has_no_queues(tmp_path: Path) -> None:
@@ -61,3 +63,26 @@ def test_every_statement_fits_the_schema(name: str, sql: str) -> None:
     values = [1] * max((int(digit) for digit in "12" if f"?{digit}" in sql), default=0)
     connection.execute(f"EXPLAIN {sql}", values).fetchall()
     connection.close()
+
+
+def test_whoever_leaves_last_leaves_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "work.db"
+    host = Owner(SqliteStore.open(path, "q"))
+    reader = SqliteStore.open(path, "q")  # one that is attached to the host and never writes
+    host.write(rows=[host.row(n) for n in range(1, 50)])
+    assert len(list(reader.active())) == 49
+    host.store.close()
+    assert len(list(reader.active())) == 49
+    reader.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["work.db"], (
+        "a copy of the file alone has everything"
+    )
+    assert queues.bury(str(path), "q") and queues.sweep(str(path)) == 49
+    assert [file.name for file in tmp_path.iterdir()] == ["work.db"]
+
+
+def test_a_queue_of_a_backup_that_nobody_opened_is_deleted(tmp_path: Path) -> None:
+    Owner(SqliteStore.open(tmp_path / "work.db", "q")).store.close()
+    (tmp_path / "backup.db").touch()
+    copy(str(tmp_path / "work.db"), str(tmp_path / "backup.db"), lambda done, of: None)
+    assert queues.bury(str(tmp_path / "backup.db"), "q") and queues.names(str(tmp_path / "backup.db")) == {}

@@ -12,33 +12,27 @@ from typing import Any
 import apsw
 
 from fairway.bucket.statements import APPLIED, REFUSED, UNKNOWN, Outcome, Read, Statement
-from fairway.errors import Closed, FairwayError, GroupUnknown
+from fairway.errors import FairwayError, GroupUnknown
 from fairway.limits import READER_CACHE_KIB, WAL_CHECKPOINT_PAGES
 from fairway.store.sqlite.bucket_reading import READS
 from fairway.store.sqlite.bucket_writing import UNSYNCED, WRITES, RefusedHere
 from fairway.store.sqlite.connections import (
     Readers,
-    closed_if_it_fails,
-    connect,
-    set_sync,
     transaction,
 )
 from fairway.store.sqlite.doubt import Doubting
 from fairway.store.sqlite.opening import open_file
 from fairway.store.sqlite.statements import steps
-from fairway.store.sqlite.translate import translate
 
 
 class SqliteBuckets(Doubting):
     """The bucket queues of one file."""
 
     def __init__(self, path: str, writer: apsw.Connection, vfs: str | None = None) -> None:
-        super().__init__(path, vfs)
+        super().__init__(path, vfs, READER_CACHE_KIB)
         self.path = path
         self._lock = threading.Lock()
         self._readers = Readers(path, vfs)
-        self._sync = True
-        self._closed = False
         self._wal_pages = 0
         self._adopt(writer)
 
@@ -50,6 +44,7 @@ class SqliteBuckets(Doubting):
 
     def execute(self, statement: Statement) -> Any:
         if isinstance(statement, Read):
+            self._see_to_the_log()
             with self._readers.borrow() as connection:
                 # One snapshot for all queries of the statement.
                 connection.execute("BEGIN")
@@ -59,6 +54,12 @@ class SqliteBuckets(Doubting):
                     connection.execute("ROLLBACK")
         with self._lock:
             return self._write(statement)
+
+    def _see_to_the_log(self) -> None:
+        """After a fault, what a read shows may not be on the disk, and somebody answers by what he read."""
+        if self._writer is None:
+            with self._lock:
+                self._ready(sync=True)
 
     def _write(self, statement: Statement) -> Outcome:
         try:
@@ -77,29 +78,11 @@ class SqliteBuckets(Doubting):
         return APPLIED
 
     # -- the writer's connection
-    def _ready(self, sync: bool) -> apsw.Connection:
-        if self._closed:
-            raise Closed()
-        try:
-            if self._doubtful:
-                self._drop_writer()
-            if self._writer is None:
-                self._adopt(connect(self._path, self._vfs, READER_CACHE_KIB))
-            assert self._writer is not None
-            if self._doubtful:
-                self._believe_again(self._writer)
-            if sync != self._sync:
-                set_sync(self._writer, sync)
-                self._sync = sync
-        except apsw.Error as error:
-            raise translate(error) from error
-        return self._writer
+    def _prepare(self, connection: apsw.Connection) -> None:
+        connection.set_wal_hook(self._grown)
 
-    def _adopt(self, connection: apsw.Connection) -> None:
-        with closed_if_it_fails(connection):
-            connection.set_wal_hook(self._grown)
-            set_sync(connection, True)
-        self._sync, self._writer = True, connection
+    def _before_belief(self) -> None:
+        """Nothing else works on the log here."""
 
     def _grown(self, connection: apsw.Connection, name: str, pages: int) -> int:
         self._wal_pages = pages
@@ -108,13 +91,15 @@ class SqliteBuckets(Doubting):
     def _shorten_wal(self) -> None:
         """Nobody hosts this file, so everybody who writes keeps the log short."""
         assert self._writer is not None
+        if not self._copies:
+            return
         # By hand: SQLite's own checkpoint after a commit would not say that a sync has failed.
         try:
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.BusyError:
             return  # another checkpoint is under way
-        except apsw.Error:
-            self._doubtful = True
+        except apsw.Error as error:
+            self._not_copied(error)
 
     def close(self) -> None:
         with self._lock:
@@ -122,7 +107,7 @@ class SqliteBuckets(Doubting):
                 return
             self._closed = True
             self._readers.close()
-            self._drop_writer()
+            self._leave()
 
     # -- fork
     def hold_still(self, seconds: float) -> bool:
@@ -143,7 +128,6 @@ class SqliteBuckets(Doubting):
         """In the child, after the fork: the connections are the parent's; the next statement opens new ones."""
         for connection in (*self._readers.leave_to_parent(), self._writer):
             if connection is not None:
-                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
                 connection.close(True)
         self._writer = None
         self._lock = threading.Lock()

@@ -21,9 +21,10 @@ _REST_SECONDS = 0.001  # a read takes less
 
 
 def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
-    """A connection that may write; the file exists already."""
+    """A connection that may write; the file exists already. It never copies the log by itself."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
     with closed_if_it_fails(connection):
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(BUSY_MILLISECONDS_MAX)
         connection.pragma("cache_size", -cache_kib)
         connection.wal_autocheckpoint(0)
@@ -32,11 +33,11 @@ def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
 
 @contextmanager
 def closed_if_it_fails(connection: apsw.Connection) -> Iterator[None]:
-    """Prepare a new connection: one that nobody gets is not left to the collector, which would copy its log."""
+    """Prepare a new connection: one that nobody gets is not left to the collector."""
     try:
         yield
     except BaseException:
-        close_as_it_is(connection)
+        close_quietly(connection)
         raise
 
 
@@ -75,20 +76,31 @@ def roll_back(connection: apsw.Connection) -> None:
             connection.execute("ROLLBACK")
         except apsw.Error:
             # The connection is useless now; closing it lets go of the lock, and the next use opens a new one.
-            close_as_it_is(connection)
+            close_quietly(connection)
 
 
 def close_quietly(connection: apsw.Connection) -> None:
-    """Close a connection; the last one to leave copies the log, on a disk that may be failing, and need not succeed."""
+    """Close a connection whose file may have failed; its log stays as it is."""
     with suppress(apsw.Error):
         connection.close(True)
 
 
-def close_as_it_is(connection: apsw.Connection) -> None:
-    """Close a connection whose file failed: its log is not copied into the file, for it may not be on the disk."""
+def fold(connection: apsw.Connection) -> None:
+    """Copy the log and close; who leaves last removes the log. Only for one who has seen that it is on the disk."""
     with suppress(apsw.Error):
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        connection.close(True)
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    close_quietly(connection)
+
+
+def leave(connection: apsw.Connection) -> None:
+    """Close a connection that only read; who leaves last removes a log of which nothing is left to copy."""
+    roll_back(connection)
+    with suppress(apsw.Error):
+        log, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        if log == copied:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    close_quietly(connection)
 
 
 class Readers:
@@ -136,7 +148,7 @@ class Readers:
             if healthy and not self._closed and len(self._idle) < IDLE_READERS_MAX:
                 self._idle.append(connection)
                 return
-        close_quietly(connection)
+        leave(connection) if healthy else close_quietly(connection)
 
     def close(self) -> None:
         """Close what is idle; what is borrowed is closed when it comes back."""
@@ -144,7 +156,7 @@ class Readers:
             self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
-            close_quietly(connection)
+            leave(connection)
 
     def hold_still(self, seconds: float) -> bool:
         """Wait until nobody reads, and let nobody begin before `go_on`; False if that took too long."""

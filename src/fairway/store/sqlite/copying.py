@@ -11,7 +11,7 @@ from collections.abc import Callable
 import apsw
 
 from fairway.limits import BACKUP_STEP_PAGES
-from fairway.store.sqlite.connections import set_sync
+from fairway.store.sqlite.connections import leave, set_sync
 from fairway.store.sqlite.looking import moment
 from fairway.store.sqlite.opening import check
 from fairway.store.sqlite.translate import translate
@@ -35,7 +35,7 @@ def copy(path: str, to: str, tell: Tell) -> None:
     except apsw.Error as error:
         raise translate(error) from error
     finally:
-        source.close(True)
+        leave(source)
     _sync(to)
 
 

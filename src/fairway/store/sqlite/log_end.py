@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import struct
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,9 +72,14 @@ def warn_of_a_lost_end(connection: apsw.Connection, path: str, vfs: str | None) 
 
 
 def begin_anew(connection: apsw.Connection) -> None:
-    """Copy the log and empty it, so that what is behind its end is told once. Others who use it put that off."""
-    with suppress(apsw.BusyError):
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    """Copy the log and empty it, so that what is behind its end is told once."""
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def bytes_seen(connection: apsw.Connection) -> int:
+    """How much of its log a connection takes for the log; what lies behind is older, or not whole."""
+    frames = _frames_seen(connection)
+    return _HEADER.size + frames * (_FRAME.size + int(connection.pragma("page_size"))) if frames else 0
 
 
 def _frames_seen(connection: apsw.Connection) -> int:

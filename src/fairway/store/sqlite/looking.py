@@ -15,7 +15,7 @@ import apsw
 
 from fairway.errors import Closed, NoHost, NotFound
 from fairway.limits import READER_CACHE_KIB
-from fairway.store.sqlite.connections import Readers, connect, rows
+from fairway.store.sqlite.connections import Readers, connect, leave, rows
 from fairway.store.sqlite.opening import inspect
 from fairway.store.sqlite.reading import Reading, meta_of
 from fairway.store.sqlite.statements import load, steps
@@ -47,7 +47,7 @@ class _Moment(Readers):
         with self._using:
             one, self._one = self._one, None
             if one is not None:
-                one.close(True)
+                leave(one)
 
 
 class Look(Reading):
@@ -79,7 +79,7 @@ def queue_names(path: str | os.PathLike[str]) -> list[str]:
     except apsw.Error as error:
         raise translate(error) from error
     finally:
-        connection.close(True)
+        leave(connection)
 
 
 def moment(path: str) -> apsw.Connection:
@@ -95,11 +95,11 @@ def moment(path: str) -> apsw.Connection:
             connection.execute("BEGIN")
             version = int(connection.pragma("user_version"))  # the first read: from here on nothing moves
         except BaseException:
-            connection.close(True)
+            leave(connection)
             raise
     except apsw.Error as error:
         raise translate(error) from error
     if version < len(known):
-        connection.close(True)
+        leave(connection)
         raise NoHost(f"{path} was made by an older Fairway, or is empty; open it once with host=True")
     return connection

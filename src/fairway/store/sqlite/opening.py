@@ -11,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import apsw
@@ -27,6 +28,7 @@ from fairway.errors import (
 )
 from fairway.limits import BUSY_MILLISECONDS_MAX, CHECKED_FILE_BYTES_MAX, WRITER_CACHE_KIB
 from fairway.store.sqlite.connections import close_quietly, connect, set_sync, transaction
+from fairway.store.sqlite.doubt import write_log_again
 from fairway.store.sqlite.log_end import begin_anew, warn_of_a_lost_end
 from fairway.store.sqlite.translate import translate
 
@@ -58,7 +60,9 @@ def open_file(path: Path, vfs: str | None, steps: Sequence[str]) -> tuple[str, a
         broken_off = warn_of_a_lost_end(connection, full, vfs)
         _prepare(full, connection, steps)
         if broken_off:
-            begin_anew(connection)
+            with suppress(apsw.BusyError):  # others who use it put that off
+                write_log_again(connection, full, vfs)
+                begin_anew(connection)
     except apsw.Error as error:
         close_quietly(connection)
         raise _cannot_open(full, error) from error
@@ -69,8 +73,6 @@ def open_file(path: Path, vfs: str | None, steps: Sequence[str]) -> tuple[str, a
 
 
 def _prepare(path: str, connection: apsw.Connection, steps: Sequence[str]) -> None:
-    # If this turns out to be a newer file, closing must not fold its log into it.
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     if connection.readonly("main"):
         raise ReadOnly(f"{path} cannot be written; mend its permissions.")
     set_sync(connection, True)
@@ -79,7 +81,6 @@ def _prepare(path: str, connection: apsw.Connection, steps: Sequence[str]) -> No
     migrate(connection, steps)
     if share_log(connection) != "wal":
         raise StoreFailed(f"The file system of {path} cannot share SQLite's log; use a local one.")
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def check(path: str, connection: apsw.Connection) -> None:

@@ -13,7 +13,8 @@ from typing import Final
 import apsw
 
 from fairway.limits import READER_CACHE_KIB, SWEEP_ROWS_MAX
-from fairway.store.sqlite.connections import connect, rows, set_sync, transaction
+from fairway.store.sqlite.connections import close_quietly, connect, fold, leave, rows, set_sync, transaction
+from fairway.store.sqlite.doubt import write_log_again
 from fairway.store.sqlite.opening import inspect
 from fairway.store.sqlite.statements import load, steps
 from fairway.store.sqlite.translate import translate
@@ -49,29 +50,34 @@ def bucket_names(path: str) -> list[str]:
 
 def bury(path: str, name: str) -> bool:
     """Delete a queue: from now on nobody finds it or owns it. `sweep` removes what is left. False: there is none."""
-    with _connected(path) as connection:
-        set_sync(connection, True)
-        with transaction(connection):
-            return bool(rows(connection, _SQL["bury"], (name,)))
+    with _writing(path) as connection, transaction(connection):
+        return bool(rows(connection, _SQL["bury"], (name,)))
 
 
 def sweep(path: str) -> int:
     """Remove what deleted queues left, some at a time so that others can write in between; how many submissions."""
-    removed = 0
     with _connected(path) as connection:
-        for (queue,) in rows(connection, _SQL["buried"], ()):
-            while ids := [id for (id,) in rows(connection, _SQL["some_ids"], (queue, SWEEP_ROWS_MAX))]:
-                with transaction(connection):
-                    listed = json_list(ids)
-                    for name in _LISTS:
-                        connection.execute(_SQL[name], (listed,))
-                    connection.execute(_SQL["remove_levels"], (queue, listed))
-                    connection.execute(_SQL["remove_ends"], (queue, listed))
-                removed += len(ids)
-            with transaction(connection):
-                for name in _OF_QUEUE:
-                    connection.execute(_SQL[name], (queue,))
-                connection.execute(_SQL["remove_journal"], places(queue))
+        buried = [queue for (queue,) in rows(connection, _SQL["buried"], ())]
+    if not buried:
+        return 0
+    with _writing(path) as connection:
+        return sum(_remove(connection, queue) for queue in buried)
+
+
+def _remove(connection: apsw.Connection, queue: int) -> int:
+    removed = 0
+    while ids := [id for (id,) in rows(connection, _SQL["some_ids"], (queue, SWEEP_ROWS_MAX))]:
+        with transaction(connection):
+            listed = json_list(ids)
+            for name in _LISTS:
+                connection.execute(_SQL[name], (listed,))
+            connection.execute(_SQL["remove_levels"], (queue, listed))
+            connection.execute(_SQL["remove_ends"], (queue, listed))
+        removed += len(ids)
+    with transaction(connection):
+        for name in _OF_QUEUE:
+            connection.execute(_SQL[name], (queue,))
+        connection.execute(_SQL["remove_journal"], places(queue))
     return removed
 
 
@@ -82,11 +88,29 @@ def _begun(path: str) -> bool:
 
 @contextmanager
 def _connected(path: str) -> Iterator[apsw.Connection]:
+    """For reading."""
     try:
         connection = connect(path, None, READER_CACHE_KIB)
         try:
             yield connection
         finally:
-            connection.close(True)
+            leave(connection)
+    except apsw.Error as error:
+        raise translate(error) from error
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[apsw.Connection]:
+    """For changes that are on the disk when they are told."""
+    try:
+        connection = connect(path, None, READER_CACHE_KIB)
+        try:
+            set_sync(connection, True)
+            write_log_again(connection, os.path.realpath(path), None)
+            yield connection
+        except BaseException:
+            close_quietly(connection)
+            raise
+        fold(connection)
     except apsw.Error as error:
         raise translate(error) from error

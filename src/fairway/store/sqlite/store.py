@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw
 
-from fairway.errors import BadArgument, Closed, FairwayError, Fenced, GroupUnknown, NotFound, StoreFailed
+from fairway.errors import BadArgument, FairwayError, Fenced, GroupUnknown, NotFound, StoreFailed
 from fairway.limits import (
     BUSY_MILLISECONDS_MAX,
     QUEUE_NAME_BYTES_MAX,
@@ -22,12 +22,10 @@ from fairway.limits import (
 from fairway.model.stored import Group, Meta
 from fairway.store.sqlite.connections import (
     Readers,
-    close_as_it_is,
     close_quietly,
     closed_if_it_fails,
     connect,
     rows,
-    set_sync,
     transaction,
 )
 from fairway.store.sqlite.doubt import Doubting
@@ -46,11 +44,10 @@ class SqliteStore(Reading, Doubting):
 
     def __init__(self, path: str, vfs: str | None, queue: int, writer: apsw.Connection) -> None:
         Reading.__init__(self, Readers(path, vfs), queue)
-        Doubting.__init__(self, path, vfs)
+        Doubting.__init__(self, path, vfs, WRITER_CACHE_KIB)
         self._lock = threading.Lock()  # for close beside a commit; commits come from one thread at a time
         self._checkpoint_lock = threading.Lock()
         self._checkpointer: apsw.Connection | None = None
-        self._closed = False
         self._wal_bytes = 0
         self._wal_bytes_next = WAL_BYTES_MAX
         self._rest_only = False  # a checkpoint beside the writer copied all but what was written meanwhile
@@ -134,7 +131,7 @@ class SqliteStore(Reading, Doubting):
     def free_to_write(self, seconds: float) -> bool:
         """Whether the file's write lock can be had within a time: one who is stopped holding it never lets go."""
         with self._lock:
-            writer = self._ready(sync=True)
+            writer = self._connected()
             writer.set_busy_timeout(int(seconds * 1000))
             try:
                 with transaction(writer):
@@ -178,7 +175,6 @@ class SqliteStore(Reading, Doubting):
         self._closed = True
         for connection in (*self._readers.leave_to_parent(), self._checkpointer, self._writer):
             if connection is not None:
-                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
                 connection.close(True)
         self._checkpointer = self._writer = None
         self.go_on()
@@ -194,20 +190,19 @@ class SqliteStore(Reading, Doubting):
         with self._checkpoint_lock:
             if self._closed:
                 return True
-            whole = False
+            checkpointer, whole = self._checkpointer, False
+            if checkpointer is None or self._doubtful or not self._copies:
+                return False  # what is copied must be on the disk; the next write sees to that
             try:
-                if self._checkpointer is None:
-                    self._checkpointer = connect(self._path, self._vfs, 0)
                 for _ in range(_PASSES):
                     size = self._wal_bytes
-                    whole = _passive(self._checkpointer)
+                    whole = _passive(checkpointer)
                     if not whole or self._wal_bytes == size:
                         break
             except apsw.Error as error:
-                self._doubtful = True
-                checkpointer, self._checkpointer = self._checkpointer, None
-                if checkpointer is not None:
-                    close_as_it_is(checkpointer)
+                self._not_copied(error)
+                self._checkpointer = None
+                close_quietly(checkpointer)
                 raise translate(error) from error
             # A log that is written anew in its old place is synced in half of the time of one that grows.
             self._rest_only = whole
@@ -219,10 +214,12 @@ class SqliteStore(Reading, Doubting):
         # A reader may hold the log back; the next try waits until it grew by an eighth of the bound.
         self._wal_bytes_next = self._rest_bytes_next = self._wal_bytes + WAL_BYTES_MAX // 8
         self._rest_only = False
+        if not self._copies:
+            return
         try:
             _passive(self._writer)
-        except apsw.Error:
-            self._doubtful = True  # the group is stored; the next one finds out whether the disk is well
+        except apsw.Error as error:
+            self._not_copied(error)
 
     def size_bytes(self) -> int:
         total = 0
@@ -241,35 +238,23 @@ class SqliteStore(Reading, Doubting):
             self._readers.close()
             if self._checkpointer is not None:
                 close_quietly(self._checkpointer)
-            self._drop_writer()
+            self._leave()
 
     # -- the writer's connection
-    def _ready(self, sync: bool) -> apsw.Connection:
-        if self._closed:
-            raise Closed()
-        try:
-            if self._doubtful:
-                self._drop_writer()
-            if self._writer is None:
-                self._adopt(connect(self._path, self._vfs, WRITER_CACHE_KIB))
-            assert self._writer is not None
-            if self._doubtful:
-                self._believe_again(self._writer)
-            if sync != self._sync:
-                set_sync(self._writer, sync)
-                self._sync = sync
-        except apsw.Error as error:
-            raise translate(error) from error
-        return self._writer
+    def _prepare(self, connection: apsw.Connection) -> None:
+        self._page_bytes = int(connection.pragma("page_size"))
+        connection.pragma("journal_size_limit", WAL_BYTES_MAX)
+        connection.set_wal_hook(self._grown)
 
-    def _adopt(self, connection: apsw.Connection) -> None:
-        with closed_if_it_fails(connection):
-            self._page_bytes = int(connection.pragma("page_size"))
-            connection.pragma("journal_size_limit", WAL_BYTES_MAX)
-            connection.set_wal_hook(self._grown)
-            set_sync(connection, True)
-        self._sync = True
-        self._writer = connection
+    def _before_belief(self) -> None:
+        with self._checkpoint_lock:
+            former, self._checkpointer = self._checkpointer, None
+            if former is not None:
+                close_quietly(former)  # it would be told of what is being mended
+            checkpointer = connect(self._path, self._vfs, 0)
+            with closed_if_it_fails(checkpointer):
+                checkpointer.pragma("schema_version")  # opens the log
+            self._checkpointer = checkpointer
 
     def _grown(self, connection: apsw.Connection, name: str, pages: int) -> int:
         bytes_now = pages * self._page_bytes

@@ -64,7 +64,7 @@ class Disk(apsw.VFS):
         fault = self.plan(call) if self.plan is not None else None
         if fault is None and operation == "sync" and file is not None and file.owed:
             file.owed, file.told = False, True
-            raise apsw.IOError("an earlier sync of this file failed")
+            raise _as_told(apsw.IOError("an earlier sync of this file failed"), operation)
         if fault is None:
             return None
         self.faults.append(call)
@@ -72,7 +72,7 @@ class Disk(apsw.VFS):
             self._sync_failed(path, file)
         if fault.part:
             return fault
-        raise fault.error(f"{operation} fails as planned")
+        raise _as_told(fault.error(f"{operation} fails as planned"), operation)
 
     def _sync_failed(self, path: str, file: _File) -> None:
         self.platter.sheet(path).fail_sync(self.dice)
@@ -104,6 +104,13 @@ class Disk(apsw.VFS):
         with self.lock:
             self.before("access", pathname)
             return super().xAccess(pathname, flags)
+
+
+def _as_told(error: apsw.Error, operation: str) -> apsw.Error:
+    """SQLite says of an input or output error which call met it."""
+    if operation == "sync" and isinstance(error, apsw.IOError):
+        error.__dict__["extendedresult"] = apsw.SQLITE_IOERR_FSYNC
+    return error
 
 
 class _File(apsw.VFSFile):
