@@ -20,7 +20,8 @@ from fairway.opening import address_of, bucket_only
 from fairway.runtime.asked import Asked, Kind, Transport, is_bucket
 from fairway.runtime.looping import LoopPort
 from fairway.runtime.objects import ObstoreObjects
-from fairway.runtime.opening import Place, enter, writer
+from fairway.runtime.opening import enter, writer
+from fairway.runtime.urls import Place
 from fairway.runtime.way import Member
 
 __all__ = ["AsyncBucketQueue", "AsyncQueue", "open"]

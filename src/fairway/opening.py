@@ -18,7 +18,8 @@ from fairway.face.verbs import Verbs
 from fairway.limits import WINDOW_ROWS
 from fairway.runtime.asked import Asked, Kind, Transport, is_bucket
 from fairway.runtime.objects import ObstoreObjects, read
-from fairway.runtime.opening import Place, open_queue, writer
+from fairway.runtime.opening import open_queue, writer
+from fairway.runtime.urls import Place
 
 
 @overload

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fairway.errors import Closed, FairwayError, Fenced, HostStuck, NoHost, QueueHeld
 from fairway.limits import HOST_WAIT_SECONDS, SILENT_SECONDS, STUCK_SECONDS, WINDOW_ROWS
@@ -16,18 +17,18 @@ from fairway.runtime.attached import Attached
 from fairway.runtime.between import Between
 from fairway.runtime.door import Record
 from fairway.runtime.entrance import Claim, Entrance
-from fairway.runtime.host import Host
 from fairway.runtime.lanes import Lanes
 from fairway.runtime.numbers import Numbers
 from fairway.runtime.pending import Pending, ours
-from fairway.runtime.running import Running, Seat
 from fairway.runtime.transport.port import PeerGone, PeerSilent
 from fairway.store.sqlite import SqliteStore
 
+if TYPE_CHECKING:  # who is attached does without the engine, and is often a process that lives for one call
+    from fairway.runtime.host import Host
+    from fairway.runtime.running import Running
+
 _POLL_SECONDS = 0.02  # between two looks at who hosts
 _FORK_SECONDS = 5.0  # a fork waits so long for statements under way
-
-Way = Host | Attached | Between
 
 _unusable: set[str] = set()  # files on which SQLite was at work when this process was forked
 
@@ -63,7 +64,7 @@ class Member:
         self._store: SqliteStore | None = None
         self._store_lock = threading.Lock()
         self._between = Between(name, self._move, self._open_store)
-        self.way: Way = self._between
+        self.way: Host | Attached | Between = self._between
         self._running: Running | None = None
         self._generation = 0  # that is hosted here
         self._silent = 0  # a generation whose host says nothing
@@ -160,8 +161,8 @@ class Member:
                 return not at_rest
         for pending in waiting:
             pending.begin_again()
-        if isinstance(way, Host):
-            way.resume(waiting)
+        if self._running is not None and way is self._running.host:
+            self._running.host.resume(waiting)
         else:
             for pending in waiting:
                 way.send(pending)
@@ -267,6 +268,8 @@ class Member:
             self.way = way  # before calls are handed over: who gives one up must find it
 
     def _host(self, claim: Claim) -> None:
+        from fairway.runtime.running import Running, Seat
+
         try:
             seat = Seat(self._numbers, self._lanes, self, claim.listener, claim.generation)
             running = Running(self.name, self.store, self._forget_leases, seat, self._window_rows)

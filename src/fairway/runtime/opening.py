@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from itertools import count
 from threading import get_ident
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
 from fairway.errors import BadArgument, NotFound
 from fairway.face import checks
@@ -22,11 +22,12 @@ from fairway.runtime.member import Member
 from fairway.runtime.objects import ObstoreObjects, read
 from fairway.runtime.registry import Member as Sharing
 from fairway.runtime.registry import registry
-from fairway.runtime.running import Running
 from fairway.runtime.transport.choosing import transport_of
+from fairway.runtime.urls import Place, on_cassandra, path_of
 from fairway.store.port import Store
 
-Place = str | os.PathLike[str]
+if TYPE_CHECKING:
+    from fairway.runtime.running import Running
 
 # Writers of result objects: no two processes and no two calls of one have the same number.
 _writers = count(secrets.randbits(42) << 20)
@@ -67,6 +68,8 @@ def enter(url: Place, queue: str, asked: Asked) -> tuple[Sharing | Running, Call
     if path is None:
         if not asked.host:
             raise BadArgument("host: a queue in memory is always hosted here", argument="host")
+        from fairway.runtime.running import Running
+
         running = Running(name, _memory_store(name), window_rows=asked.window_rows)
         return running, running.close
     transport = transport_of(asked.transport)
@@ -77,29 +80,6 @@ def enter(url: Place, queue: str, asked: Asked) -> tuple[Sharing | Running, Call
 def writer() -> int:
     """A number for the writer of a result object."""
     return next(_writers)
-
-
-def on_cassandra(url: object) -> bool:
-    return isinstance(url, str) and url.startswith("cassandra://")
-
-
-def path_of(url: object) -> str | None:
-    """The path in a URL; None for memory."""
-    if not isinstance(url, str | os.PathLike):
-        checks.refuse("url", 'a path, a URL or ":memory:"', url)
-    text = os.fspath(url)
-    if not isinstance(text, str) or not text or "\x00" in text:
-        checks.refuse("url", 'a path, a URL or ":memory:"', url)
-    if text == ":memory:":
-        return None
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-            checks.refuse("url", "file: with a path and nothing else", url)
-        return unquote(parts.path)
-    if "://" in text:
-        checks.refuse("url", 'a path, a file:, http:, https: or cassandra: URL, or ":memory:"', url)
-    return text
 
 
 def _member(path: str, name: str, asked: Asked, transport: str) -> Member:

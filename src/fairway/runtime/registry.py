@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from fairway.errors import FairwayError
-from fairway.runtime.running import close_all
 from fairway.store.port import Store
 
 _END_SECONDS = 10.0  # a thread that still opens a queue does not keep its process from ending
@@ -133,9 +132,4 @@ os.register_at_fork(
 )
 
 
-def _close_all() -> None:
-    registry.close_all()
-    close_all()
-
-
-atexit.register(_close_all)
+atexit.register(registry.close_all)

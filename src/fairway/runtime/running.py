@@ -5,6 +5,7 @@ Guards: after `close` everything that was acknowledged is stored and nothing of 
 
 from __future__ import annotations
 
+import atexit
 import os
 import weakref
 from dataclasses import dataclass
@@ -149,7 +150,8 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def close_all() -> None:
+@atexit.register
+def _close_all() -> None:
     """At the end of the process: what was executed is stored."""
     for running in list(_alone):
         running.close()

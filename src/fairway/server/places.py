@@ -16,7 +16,8 @@ from fairway.face.bucket.queue import AsyncBucketQueue
 from fairway.limits import SWEEP_SLICE_SECONDS, WINDOW_ROWS
 from fairway.runtime.asked import Asked
 from fairway.runtime.bucket.opening import bucket_in, open_bucket_async
-from fairway.runtime.opening import enter, on_cassandra
+from fairway.runtime.opening import enter
+from fairway.runtime.urls import on_cassandra
 from fairway.store.sqlite import queues as file
 
 if TYPE_CHECKING:

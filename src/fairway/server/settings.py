@@ -17,8 +17,8 @@ from fairway import limits
 from fairway.client.address import is_http, is_loopback
 from fairway.errors import BadArgument
 from fairway.face import checks
-from fairway.runtime.opening import on_cassandra
 from fairway.runtime.transport.choosing import transport_of
+from fairway.runtime.urls import on_cassandra
 
 PORT = 7420  # where a server listens if it is not told otherwise
 _PREFIX = "FAIRWAY_"

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 from fairway import limits
 from fairway.errors import BadArgument
 from fairway.face import checks
-from fairway.runtime.opening import on_cassandra
+from fairway.runtime.urls import on_cassandra
 from fairway.strategy.text import canonical
 
 READ, WRITE, SOURCE, SINK = "batch reads", "batch writes", "stream reads", "stream writes"

@@ -18,7 +18,7 @@ from fairway.face.bucket.queue import AsyncBucketQueue, BucketQueue, BucketVerbs
 from fairway.runtime.bucket.office import Office
 from fairway.runtime.bucket.ports import LoopOfficePort, OfficePort
 from fairway.runtime.bucket.running import run
-from fairway.runtime.opening import on_cassandra, path_of
+from fairway.runtime.urls import on_cassandra, path_of
 
 URL = str | os.PathLike[str]
 Options = Mapping[str, object]
