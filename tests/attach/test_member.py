@@ -346,3 +346,30 @@ def test_a_number_goes_elsewhere_only_if_its_client_is_stored(fault: Fault, know
         else:
             assert shelter.carried == []
             assert isinstance(pending.error, fairway.GroupUnknown)
+
+
+def test_who_is_replaced_while_a_group_is_being_stored_waits_for_what_became_of_it() -> None:
+    """Another thread may find out first: the store still says whether the calls of a new client had an effect."""
+    shelf = Shelf()
+    with running(shelf) as (_, run):
+        shelter = run.host.shelter = Fallen()
+
+        def found_out_meanwhile(group: Group) -> Fault:
+            MemoryStore.open("default", shelf).take_over()
+            run.host.confirm()
+            threading.Thread(target=leave).start()
+            time.sleep(0.1)  # the other thread would have given the call away by now
+            return Fault.OK
+
+        def leave() -> None:
+            run.host.come_to_rest()
+            run.host.evacuate()
+
+        shelf.faults = found_out_meanwhile
+        pending = Pending(SetWeight("a", 2000), lambda p: p.box.set(), threading.Event())
+        todo = run.host.send(pending, lead=True)
+        assert isinstance(todo, Closing)
+        run.host.commit(todo)
+        assert pending.box.wait(30)
+        assert (pending.error, pending.reply) == (None, "carried on")
+        assert [carried.call for carried in shelter.carried] == [None]

@@ -82,7 +82,7 @@ class Executing:
         self.shelter = shelter  # None: if it is fenced out, so are its callers
         self.lanes = lanes
         self.unstored = -1  # a client that was registered by an engine that is gone, and is not stored
-        self.unsure = False  # stopped, and nobody can say whether the last group was stored
+        self.unknown = False  # nobody can say whether the last group was stored
         self.range_id = 0  # of the last engine
         self.confirmed = 0.0  # when it was last certain that nobody else has taken over; monotonic
         self.lock = threading.Lock()
@@ -106,6 +106,11 @@ class Executing:
         self.want_reads: Callable[[], None] = _nobody_reads  # wakes the reader; called under the lock
         self.sleeping_until = 0.0
         self.last_id = 0  # the highest submission id in any group that was closed
+
+    @property
+    def unsure(self) -> bool:
+        """Whether nobody can say, after `stop`, if the last group was stored."""
+        return self.unknown or self.storing
 
     def take(
         self, pending: Pending, found: Found | None = None, lead: bool = False

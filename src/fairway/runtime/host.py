@@ -7,6 +7,7 @@ no effect are executed again by the next one, here or, if the host was replaced,
 from __future__ import annotations
 
 import threading
+import time
 
 from fairway.engine.closing import Closing
 from fairway.engine.commands import Call, Goodbye, Reserved
@@ -15,9 +16,11 @@ from fairway.engine.engine import Engine
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed, FairwayError, Fenced, GroupUnknown
 from fairway.face.reads import Where
+from fairway.limits import BUSY_MILLISECONDS_MAX
 from fairway.runtime.executing import RESENT, Executing
 from fairway.runtime.pending import Pending, copy_of, giving_back
 
+_REST_SECONDS = 0.005  # between two looks at whether a group is still being stored
 _LIVES_MAX = 3  # engines that fail under one waiting call before it is told so
 
 
@@ -194,20 +197,30 @@ class Host(Executing):
         """Nothing works any more; everybody, now and later, gets this error, or goes elsewhere if it was replaced.
 
         `known`: what became of the group under way is known. Otherwise another thread may find out that the queue was
-        taken over while a group is under way, which may be stored.
+        taken over while a group is under way, which may be stored: `come_to_rest` waits for that.
         """
         with self.lock:
             self.ring()  # first: interrupted here, the store thread finds out for itself
             self.forget_unstored()
             # Not before the engine is gone: who came in between would be told what is not stored.
-            self.storing = self.storing and not known
-            self.unsure = self.unsure or self.storing or isinstance(error.__cause__, GroupUnknown)
+            self.storing = self.storing and not known and self.handed is None  # nobody stores that any more
+            self.handed = None
+            self.unknown = self.unknown or isinstance(error.__cause__, GroupUnknown)
             self.stopped = self.stopped or error
             self.engine = None
             if self.shelter is None or type(self.stopped) is not Fenced:
                 self.fail_all(self.stopped)
         if self.shelter is not None:
             self.shelter.host_stopped()
+
+    def come_to_rest(self) -> None:
+        """After `stop`: wait until whoever stores a group knows what became of it. Not if it was interrupted."""
+        until = time.monotonic() + BUSY_MILLISECONDS_MAX / 1000
+        while self.storing and time.monotonic() < until:
+            with self.lock:
+                if self.led is not None and self.leader is None:
+                    return
+            time.sleep(_REST_SECONDS)
 
     def orphan(self, error: FairwayError) -> None:
         """In a forked child: the lock may be held by a thread that does not exist here."""

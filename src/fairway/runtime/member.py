@@ -181,6 +181,7 @@ class Member:
         self._running = None
         if isinstance(running.host.stopped, Fenced):
             self.way = self._between
+            running.host.come_to_rest()
             running.host.evacuate()
         else:
             self.stopped = running.host.stopped

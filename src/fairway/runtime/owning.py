@@ -260,6 +260,7 @@ class Owner:
         if running is None or running.host.stopped is None:
             return
         self.way = self._between
+        running.host.come_to_rest()
         self._unsure = running.host.unsure
         running.host.evacuate()
         running.retire()
