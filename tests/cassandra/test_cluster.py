@@ -132,12 +132,17 @@ def _running(*options: str) -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stdout
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if "Ctrl-C" in line:
-                break
-        (url,) = re.findall(r'fairway.open\("(.*)"\)', "".join(lines))
+        if "--json" in options:  # one line, and nothing else
+            told = json.loads(process.stdout.readline())
+            assert told["port"] == int(options[options.index("--port") + 1])
+            url = told["url"]
+        else:
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if "Ctrl-C" in line:
+                    break
+            (url,) = re.findall(r'fairway.open\("(.*)"\)', "".join(lines))
         yield url
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 0
@@ -158,5 +163,5 @@ def test_the_command_runs_a_cluster_until_it_is_told_to_stop_and_uses_its_folder
     with _running(*options) as url, fairway.open(url) as q:
         assert url.count("127.0.0.") == int(nodes)
         q.put(b"kept")
-    with _running(*options) as url, fairway.open(url, create=False) as q:
+    with _running(*options, "--json") as url, fairway.open(url, create=False) as q:
         assert [lease.payload for lease in q.reserve()] == [b"kept"]

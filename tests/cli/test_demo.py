@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -208,9 +209,19 @@ def test_the_three_commands_to_play_on_with_work(told: tuple[Path, str]) -> None
         assert ran.returncode == 0 and ran.stdout.strip(), (command, ran.stderr)
 
 
-def test_a_second_demo_replaces_the_first(tmp_path: Path) -> None:
-    for _ in range(2):
-        assert run(embedded=True, quick=True, dir=tmp_path) == 0
+def test_a_second_demo_replaces_the_first_and_tells_programs_what_it_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for as_json in (False, True):
+        capsys.readouterr()
+        assert run(embedded=True, quick=True, dir=tmp_path, json=as_json) == 0
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert told["chunks"] == QUICK_CHUNKS and told["problems"] == []
+    oldest, fair = told["strategies"]
+    assert (oldest["name"], fair["name"]) == ("OldestFirst", "Fair") and fair["jain"] > oldest["jain"]
+    assert fair["wait_seconds"]["small_worst"] < oldest["wait_seconds"]["small_median"]
+    assert "Checked" in said.err, "what is to be watched is on standard error"
     with fairway.open(tmp_path / "fair.db") as queue:
         assert len(list(queue.submissions())) == 21
 

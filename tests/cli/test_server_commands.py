@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,18 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("port = ")
     with pytest.raises(fairway.BadArgument, match="not TOML"):
         settings({}, {}, str(tmp_path / "bad.toml"))
+
+
+@pytest.mark.real
+def test_where_it_serves_is_told_to_programs_as_json(tmp_path: Path) -> None:
+    store = str(tmp_path / "w.db")
+    command = [sys.executable, "-m", "fairway.cli", "serve", "--store", store, "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        process.terminate()
+        assert process.stdout.read() == "" and process.wait(60) == 0
+    assert told["store"] == store and told["url"].startswith("http://127.0.0.1:")
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
+from fairway.cli import saying
 from fairway.testing.cassandra import Cluster
 
 
@@ -22,6 +23,7 @@ def cassandra(
     nodes: Annotated[Literal[1, 3], Parameter(name="--nodes")] = 1,
     dir: Path | None = None,
     port: int = 9042,
+    json: bool = False,
 ) -> int:
     """Run a real Cassandra until it is interrupted.
 
@@ -35,8 +37,10 @@ def cassandra(
         Where data and logs are kept, for the next time too. Without it they are thrown away at the end.
     port
         The port of every node.
+    json
+        Say where it answers as JSON, on one line.
     """
-    console = Console()
+    console = Console(stderr=json)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="fairway-cassandra-") as passing:
         cluster = Cluster(dir or Path(passing), nodes, port=port)
@@ -47,7 +51,10 @@ def cassandra(
             address = (
                 ",".join(cluster.hosts) if port == 9042 else ",".join(f"{h}:{port}" for h in cluster.hosts)
             )
-            console.print(f'  fairway.open("cassandra://{address}/fairway")', highlight=False)
+            url = f"cassandra://{address}/fairway"
+            console.print(f'  fairway.open("{url}")', highlight=False)
+            if json:
+                saying.say_json({"hosts": cluster.hosts, "port": port, "url": url})
             console.print("Ctrl-C stops it.")
             signal.pause()
         except KeyboardInterrupt:

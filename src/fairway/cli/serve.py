@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from fairway.cli import saying
 from fairway.errors import BadArgument, OurError
 
 
@@ -61,6 +62,28 @@ class ClusterFlags:
     nodes_ca: str | None = None
 
 
+@dataclass(frozen=True)
+class SayFlags:
+    """What it says of itself.
+
+    Parameters
+    ----------
+    log_level
+        debug, info, warning or error.
+    json
+        Say where it serves as JSON, on one line.
+    """
+
+    log_level: str | None = None
+    json: bool = False
+
+    def tell(self, store: str, url: str) -> None:
+        if self.json:
+            saying.say_json({"store": store, "url": url})
+        else:
+            print(f"Fairway serves {store} at {url}", flush=True)
+
+
 def serve(
     *,
     store: str | None = None,
@@ -74,7 +97,7 @@ def serve(
     objects: list[str] | None = None,
     served_as: list[str] | None = None,
     tls: Annotated[TlsFlags | None, Parameter(name="*")] = None,
-    log_level: str | None = None,
+    say: Annotated[SayFlags | None, Parameter(name="*")] = None,
     cluster: Annotated[ClusterFlags | None, Parameter(name="*")] = None,
     config: str | None = None,
 ) -> None:
@@ -104,20 +127,19 @@ def serve(
         A root that payload objects may lie under, such as s3://bucket/in; may be given several times.
     served_as
         A name under which the server is reached; may be given several times.
-    log_level
-        debug, info, warning or error.
     config
         A TOML file with these settings.
     """
     logs, run, settings = _parts()
+    say = say or SayFlags()
     given = {
         "store": store, "listen": listen, "port": port, "workers": workers, "queues": queue, "tokens": tokens,
         "transport": transport, "window_rows": window_rows, "objects": objects, "hosts": served_as,
-        "log_level": log_level, **(asdict(tls) if tls else {}), **(asdict(cluster) if cluster else {}),
+        "log_level": say.log_level, **(asdict(tls) if tls else {}), **(asdict(cluster) if cluster else {}),
     }  # fmt: skip
     made = settings(given, file=config)
     logs.configure(made.log_level)
     try:
-        run(made, lambda url: print(f"Fairway serves {made.shown_store} at {url}", flush=True))
+        run(made, lambda url: say.tell(made.shown_store, url))
     except OSError as error:
         raise OurError(f"the server cannot go on: {error}") from error

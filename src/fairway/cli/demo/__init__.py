@@ -6,6 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from fairway.cli import saying
+
 
 def run(
     *,
@@ -14,6 +16,7 @@ def run(
     quick: bool = False,
     seed: int = 1,
     embedded: bool = False,
+    json: bool = False,
 ) -> int:
     """Watch one whale and many small tenants share a queue: OldestFirst against Fair, on real files.
 
@@ -32,20 +35,29 @@ def run(
         Chooses the sizes of the tenants.
     embedded
         The same story without Spark: consumers in one process, a million chunks, no payloads.
+    json
+        Print what was measured as JSON at the end, and all that is to be watched on standard error.
     """
     from fairway.cli.demo import embedded as plain
     from fairway.cli.sparkling import missing
 
+    console = Console(stderr=json)
     lacking = None if embedded else missing()
     if lacking is not None:
-        Console().print(
+        console.print(
             f"The demo of the whole pipeline runs on Spark, and {lacking}\n"
             "Meanwhile the same story without Spark; `fairway demo --embedded` tells it at once.\n",
             markup=False,
             highlight=False,
         )
     if embedded or lacking is not None:
-        return plain.embedded(chunks or (plain.QUICK_CHUNKS if quick else plain.CHUNKS), dir, seed)
-    from fairway.cli.demo import pipeline
+        told = plain.embedded(chunks or (plain.QUICK_CHUNKS if quick else plain.CHUNKS), dir, seed, console)
+    else:
+        from fairway.cli.demo import pipeline
 
-    return pipeline.pipeline(chunks or (pipeline.QUICK_CHUNKS if quick else pipeline.CHUNKS), dir, seed)
+        told = pipeline.pipeline(
+            chunks or (pipeline.QUICK_CHUNKS if quick else pipeline.CHUNKS), dir, seed, console
+        )
+    if json:
+        saying.say_json(told)
+    return 1 if told["problems"] else 0

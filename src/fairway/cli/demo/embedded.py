@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from platform import machine, python_version
 from time import strftime
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,9 +20,8 @@ CHUNKS = 1_000_000
 QUICK_CHUNKS = 20_000
 
 
-def embedded(chunks: int, dir: Path, seed: int) -> int:
-    """Tell it with queues in `dir`; 0 if everything was as promised."""
-    console = Console()
+def embedded(chunks: int, dir: Path, seed: int, console: Console) -> dict[str, Any]:
+    """Tell it with queues in `dir`; gives what was measured, and what was not as promised."""
     arrivals = story(chunks, seed)
     total, whale = sum(arrival.chunks for arrival in arrivals), arrivals[0]
     dir.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,12 @@ def embedded(chunks: int, dir: Path, seed: int) -> int:
     console.print("\nPlay on: submit some more, see who is next, tell another story.")
     for command in telling.play_on(dir):
         console.print(f"  $ {command}", soft_wrap=True, markup=False, highlight=False)
-    return 1 if oldest.problems or fair.problems else 0
+    return {
+        "chunks": total,
+        "folder": str(dir),
+        "strategies": [telling.measured(run) for run in (oldest, fair)],
+        "problems": telling.problems((oldest, fair)),
+    }
 
 
 def _picture(oldest: Run, fair: Run, chunks: int, folder: Path) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from platform import machine, python_version
 from time import monotonic, strftime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -57,9 +57,8 @@ class Served:
     differing: int  # rows that plain Spark has and the queue has not, or the other way round
 
 
-def pipeline(chunks: int, dir: Path, seed: int) -> int:
-    """Tell the story with queues in `dir`; 0 if every row is right and nothing is lost, duplicate or stale."""
-    console = Console()
+def pipeline(chunks: int, dir: Path, seed: int, console: Console) -> dict[str, Any]:
+    """Tell the story with queues in `dir`; gives what was measured, and what was not as promised."""
     tenants = dataset.sizes(chunks, seed)
     dir.mkdir(parents=True, exist_ok=True)
     console.print(concluding.opening(tenants, dir))
@@ -85,7 +84,14 @@ def pipeline(chunks: int, dir: Path, seed: int) -> int:
     console.print("Play on:")
     for command in concluding.play_on(dir):
         console.print(f"  $ {command}", soft_wrap=True, markup=False, highlight=False)
-    return 1 if concluding.problems(served, shown) else 0
+    return {
+        "chunks": chunks,
+        "rows": sum(one.rows for one in served),
+        "folder": str(dir),
+        "report": str(report),
+        "strategies": [one.plain() for one in shown],
+        "problems": concluding.problems(served, shown),
+    }
 
 
 def _note(chunks: int) -> str:

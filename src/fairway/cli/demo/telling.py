@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich import box
 from rich.console import Console
@@ -93,11 +93,22 @@ def ratio(before: float, after: float) -> str:
     return f"{after / before:,.1f} x more"
 
 
+def measured(run: Run) -> dict[str, Any]:
+    """What a run was like, for programs."""
+    whale, median, worst = run.waits.means(WHALE, True)
+    waits = {"whale": whale, "small_median": median, "small_worst": worst}
+    return {"name": run.strategy, "wait_seconds": waits, "jain": run.waits.jain}
+
+
+def problems(runs: tuple[Run, ...]) -> list[str]:
+    """Every way in which a run was not what it should be."""
+    return [f"{run.strategy}: {problem}" for run in runs for problem in run.problems]
+
+
 def verdict(chunks: int, runs: tuple[Run, ...]) -> str:
     """One line: whether everything was as promised."""
-    problems = [f"{run.strategy}: {problem}" for run in runs for problem in run.problems]
-    if problems:
-        return "[bold red]Not as promised:[/] " + escape("; ".join(problems))
+    if found := problems(runs):
+        return "[bold red]Not as promised:[/] " + escape("; ".join(found))
     return (
         f"[green]Checked:[/] in both runs each of the {chunks:,} chunks was completed exactly once,"
         " and at rest nothing waits, is leased or is dead."
