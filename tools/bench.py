@@ -75,10 +75,15 @@ def region(found: dict[str, Any]) -> str:
     before, after = found["load"]
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     commit = f" at commit {found['commit']}" if found.get("commit") else ""
+    taken = (
+        f", {found['stolen']:.0%} of the cores' time taken by others"
+        if found.get("stolen") is not None
+        else ""
+    )
     full = " -- --full" if found["options"].get("full") else ""
     lines = [
         f"`fairway bench {found['bench']}{full}` on {found['date']} UTC{commit}, {found['seconds']:,.0f} s;"
-        f" {found['machine']}; load {before} before and {after} after; {versions}."
+        f" {found['machine']}; load {before} before and {after} after{taken}; {versions}."
     ]
     for table in found["tables"]:
         lines += ["", f"{table['title']}:", ""] if table["title"] else [""]

@@ -102,7 +102,7 @@ class Figures:
             "SQLite": apsw.sqlite_lib_version(),
         }
         self._began, self._clock = datetime.now(UTC), time.perf_counter()
-        self._load = os.getloadavg()[0]
+        self._load, self._cores = os.getloadavg()[0], cores()
 
     def table(self, title: str, *columns: str) -> Table:
         made = Table(title, list(columns))
@@ -130,6 +130,7 @@ class Figures:
             "date": self._began.strftime("%Y-%m-%d %H:%M"),
             "seconds": round(time.perf_counter() - self._clock, 1),
             "load": [round(self._load, 1), round(os.getloadavg()[0], 1)],
+            "stolen": stolen(self._cores, cores()),
             "machine": machine(),
             "versions": self.versions,
             "options": self.options,
@@ -145,6 +146,25 @@ class Figures:
                 for one in self.tables
             ],
         }
+
+
+def cores() -> list[int]:
+    """What the cores have done since the machine started, in ticks of each kind; nothing where nobody counts."""
+    try:
+        with open("/proc/stat", encoding="ascii") as stat:
+            return [int(ticks) for ticks in stat.readline().split()[1:]]
+    except OSError:
+        return []
+
+
+def stolen(before: list[int], after: list[int]) -> float | None:
+    """The share of the time in which the machine had work and its host gave the cores to others."""
+    if len(before) < 8 or len(after) < 8:
+        return None
+    spent = [late - early for early, late in zip(before, after, strict=True)]
+    # All but idle and waiting for a disk; guests are counted in the first two.
+    asked = sum(spent[:3]) + sum(spent[5:8])
+    return round(spent[7] / asked, 3) if asked > 0 else 0.0
 
 
 def machine() -> str:

@@ -34,6 +34,15 @@ def test_a_figure_is_shown_with_the_digits_that_count(load) -> None:
     assert [times(1, 2), times(2000, 1), times(1, 1000), times(1, 0)] == ["0.50 x", "2,000 x", "0.001 x", ""]
 
 
+def test_what_a_host_takes_of_the_cores_is_told_as_a_share_of_what_was_asked_for(load) -> None:
+    stolen = load("figures").stolen
+    before, after = [100] * 10, [400, 100, 200, 9000, 900, 100, 100, 200, 100, 100]
+    # 300 for users, 100 for the system, 100 taken; idle ones do not count.
+    assert stolen(before, after) == 0.2
+    assert stolen(before, before) == 0.0
+    assert stolen([], after) is None
+
+
 def test_the_ideal_serves_all_that_have_messages_left_at_one_speed(load) -> None:
     ideal = load("fairness").Ideal([1, 3, 3])
     assert ideal.served == [0, 3, 5, 7]

@@ -16,6 +16,7 @@ FOUND: dict[str, Any] = {
     "date": "2026-11-16 12:00",
     "seconds": 12.3,
     "load": [0.5, 1.5],
+    "stolen": 0.126,
     "commit": "0123456",
     "machine": "2 cores, some model",
     "versions": {"Fairway": "0.1.0", "redis": "7.0"},
@@ -39,7 +40,7 @@ def test_a_region_says_when_where_with_what_and_under_which_load() -> None:
         "2026-11-16 12:00 UTC at commit 0123456",
         "2 cores, some model",
         "Fairway 0.1.0, redis 7.0",
-        "load 0.5 before and 1.5",
+        "load 0.5 before and 1.5 after, 13% of the cores' time taken by others",
     ):
         assert said in text
     assert "Rates:\n\n| what | a second |\n|---|---|\n| a\\|b | 1 |" in text
