@@ -26,7 +26,7 @@ simulate() { # the name of its row, how many seeds, how many at a time, then wha
 }
 
 if [ "$#" -eq 0 ] || [ "$1" = sim ]; then
-    simulate 'simulated histories' "${SEEDS:-20000}" 2000 --steps "${STEPS:-150}"
+    simulate 'simulated histories' "${SEEDS:-100000}" 2000 --steps "${STEPS:-150}"
     simulate 'simulated histories on an imagined Cassandra' "${CASSANDRA_SEEDS:-2000}" 2000 --store cassandra
     simulate 'simulated bucket queues' "${BUCKET_SEEDS:-10000}" 2000 --kind bucket
 fi

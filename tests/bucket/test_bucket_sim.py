@@ -17,7 +17,7 @@ from fairway.testing.history import parse
 from fairway.testing.shrink import shrink
 from tests.bucket.planted import FAULTS, planted
 
-SEEDS = 240
+SEEDS = 150
 SLICES = 6
 PLANTED_SEEDS_MAX = 400
 FAULT_KINDS = {"kill", "pause", "late", "lost_reply", "lost_read", "dropped"}

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parent.parent.parent
 KILLS = 100  # with a call in flight
-LONG_KILLS = number("KILLS", 400)  # in `make proof`, a hundred for each seed
+LONG_KILLS = number("KILLS", 1_000)  # in `make proof`, a hundred for each seed
 SLICE_KILLS = 20  # of a storm besides, whose history is short enough to be published
 STORM_SECONDS = 200.0  # two busy cores need a fifth of it
 START_SECONDS = 60.0

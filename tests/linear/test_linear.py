@@ -19,7 +19,7 @@ from tests.server.live import served
 
 pytestmark = pytest.mark.real
 
-SHORT = {"embedded": 220, "attached": 50, "server": 30}  # histories in `make test`
+SHORT = {"embedded": 120, "attached": 30, "server": 20}  # histories in `make test`
 LONG = number("LINEAR_HISTORIES", 10_000)  # in `make proof`, most of them embedded
 PLANTED_SEEDS_MAX = 400
 CLIENTS = 3  # queues of a server, each with its own connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairway.testing.simulate import STEPS, Tally, simulate
 
 SHORT = 40  # steps
-LONG_EVERY = 5  # seeds
+LONG_EVERY = 10  # seeds
 
 
 def check_seeds(seeds: range, tally: Tally) -> None:

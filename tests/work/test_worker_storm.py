@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 5
-LONG_KILLS = number("WORKER_KILLS", 200)  # in `make proof`
+LONG_KILLS = number("WORKER_KILLS", 1_000)  # in `make proof`
 SEED = 3
 WORKERS = 3
 CHUNKS = 20  # of one submission
