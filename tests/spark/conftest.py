@@ -46,6 +46,7 @@ SHARING = {
         "audit",
         "audit_queue",
         "session",
+        "archive",
     )
 }
 _shared: list[SparkSession] = []

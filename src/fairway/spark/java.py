@@ -43,8 +43,11 @@ def find() -> tuple[str, str] | None:
     return (brought, os.path.join(brought, "bin", "java")) if brought else None
 
 
-def prepare() -> None:
-    """Let Spark find its Java and run its Python workers with this interpreter; an error says what is missing."""
+def prepare() -> str:
+    """Let Spark find its Java and run its Python workers with this interpreter; an error says what is missing.
+
+    Gives the java program.
+    """
     found = find()
     if found is None:
         raise BadArgument(_CURE)
@@ -55,6 +58,7 @@ def prepare() -> None:
         os.environ.pop("JAVA_HOME", None)  # one that is too old would be taken before PATH
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    return found[1]
 
 
 def _major(java: str) -> int:

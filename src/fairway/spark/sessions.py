@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairway.spark.archive import option
 from fairway.spark.java import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short jobs on few cores: less compiling and collecting
+LOCAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short jobs on few cores: less compiling and collecting
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -24,8 +25,6 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": _LOCAL,
-    "spark.executor.extraJavaOptions": _LOCAL,
 }
 
 
@@ -36,7 +35,7 @@ def session(
 
     `master=None` leaves the master to spark-submit or the environment.
     """
-    prepare()
+    java = prepare()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.Builder().appName(app)
@@ -44,7 +43,12 @@ def session(
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
+            options = LOCAL + option(java)
             settings |= _LOCAL_SETTINGS
+            settings |= {
+                "spark.driver.extraJavaOptions": options,
+                "spark.executor.extraJavaOptions": options,
+            }
     for name, value in (settings | (conf or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
