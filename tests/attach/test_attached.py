@@ -806,3 +806,22 @@ class Lossy(Meddled):
             self.inner.cut()
             raise PeerGone("broken")
         return frames
+
+
+def test_who_is_attached_loads_no_engine(tmp_path: Path) -> None:
+    """Spark's processes and commands live for a call or two: what they load is most of what they cost."""
+    path = str(tmp_path / "work.db")
+    script = textwrap.dedent(
+        f"""
+        import sys
+        import fairway
+        with fairway.open({path!r}, host=False) as q:
+            q.complete(q.reserve(max=5))
+            assert q.stats().chunks_waiting == 0
+        print([name for name in ("fairway.engine.state", "fairway.strategy.plan") if name in sys.modules])
+        """
+    )
+    with fairway.open(path) as q:
+        q.put_many([b"a", b"b"])
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert (run.stdout, run.stderr) == ("[]\n", "")

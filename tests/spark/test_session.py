@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairway.errors import BadArgument
-from fairway.spark import java
+from fairway.spark import interpreter, java
 
 pytestmark = pytest.mark.real
 
@@ -76,6 +76,60 @@ def test_the_java_of_the_wheel_runs_without_the_module_it_lacks(
     given = [program, "-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"]
     assert subprocess.run(given, capture_output=True, text=True).stdout == "-Xmx1g -cp a b Main\n"
     assert java.find() == found, "it is made once"
+
+
+@pytest.fixture
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Nobody has named an interpreter, and programs are written into a folder of the test's."""
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    return monkeypatch
+
+
+def test_the_python_of_a_local_session_goes_past_the_zip_and_keeps_the_other_places(
+    named: pytest.MonkeyPatch,
+) -> None:
+    interpreter.choose(local=True)
+    program = os.environ["PYSPARK_PYTHON"]
+    assert program == os.environ["PYSPARK_DRIVER_PYTHON"] != sys.executable
+    told = "import os, sys; print(sys.executable, os.environ['PYTHONPATH'], sys.argv[1:])"
+    zips = "/x/python/lib/pyspark.zip:/x/python/lib/py4j-0.10.9.9-src.zip"
+    run = subprocess.run(
+        [program, "-c", told, "a b"],
+        env={**os.environ, "PYTHONPATH": f"/mine/one:{zips}:/mine/my two"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == f"{sys.executable} /mine/one:/mine/my two ['a b']\n"
+
+
+def test_a_cluster_and_another_spark_have_this_interpreter_as_it_is(
+    named: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    interpreter.choose(local=True)
+    interpreter.choose(local=False)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable, "executors elsewhere have no such program"
+    named.setenv("SPARK_HOME", str(tmp_path))
+    interpreter.choose(local=True)
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable, "its pyspark may be another"
+    named.setenv("PYSPARK_PYTHON", "mine")
+    interpreter.choose(local=False)
+    assert os.environ["PYSPARK_PYTHON"] == "mine"
+
+
+def test_a_session_loads_the_pyspark_that_is_installed(spark) -> None:
+    def told(batches):
+        import pyarrow as pa
+        import pyspark
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"file": [pyspark.__file__]})
+
+    import pyspark
+
+    rows = spark.range(1, numPartitions=1).mapInArrow(told, "file string").collect()
+    assert [row.file for row in rows] == [pyspark.__file__]
 
 
 def test_a_session_runs_python_tasks_with_this_interpreter(spark) -> None:

@@ -5,6 +5,8 @@ Guards: a view is made from the state after everything before it, and leaves onl
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from fairway.engine.commands import (
@@ -20,7 +22,6 @@ from fairway.engine.commands import (
 )
 from fairway.engine.lookups import Found
 from fairway.engine.run import Run
-from fairway.engine.state import State
 from fairway.engine.tenant import Tenant
 from fairway.engine.thaw import decode_described, pages_into, thaw
 from fairway.errors import NotFound
@@ -28,6 +29,9 @@ from fairway.fair.weights import W_DEFAULT, weight_of
 from fairway.limits import LIST_ROWS_MAX
 from fairway.model.ids import seconds_of
 from fairway.model.submission import DeadChunk, Described, Submission
+
+if TYPE_CHECKING:  # who is attached uses some of these views, and has no engine
+    from fairway.engine.state import State
 
 
 def find(state: State, id: int, found: Found) -> Run:

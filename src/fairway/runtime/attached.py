@@ -9,11 +9,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
-from fairway.engine.closing import Closing
 from fairway.engine.commands import Call, Goodbye, Register, Reserve, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import BadArgument, ClientUnknown, Closed, FairwayError, OurError, TooLarge
@@ -28,6 +27,9 @@ from fairway.runtime.outbox import Outbox
 from fairway.runtime.pending import Pending, copy_of, giving_back, seconds_of, to_give_back
 from fairway.runtime.transport.port import Connection, PeerGone, PeerSilent
 from fairway.store.port import Store
+
+if TYPE_CHECKING:  # a part of the engine, which only a host loads
+    from fairway.engine.closing import Closing
 
 _CLOSE_SECONDS: Final = 5.0  # a close waits so long for calls that do not wait themselves
 

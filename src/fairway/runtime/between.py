@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from fairway.engine.closing import Closing
 from fairway.engine.commands import Reserve, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed, FairwayError, GroupUnknown, StoreFailed
 from fairway.face.reads import Where
 from fairway.runtime.pending import Pending, copy_of, giving_back, to_give_back
 from fairway.store.port import Store
+
+if TYPE_CHECKING:  # a part of the engine, which only a host loads
+    from fairway.engine.closing import Closing
 
 
 class Between:

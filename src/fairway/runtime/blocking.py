@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fairway.engine.closing import Closing
 from fairway.engine.commands import Command, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import Closed
@@ -34,9 +33,9 @@ def ask(member: Member, command: Command | Read) -> Any:
     pending = Pending(command, _release, done)
     try:
         todo = way.send(pending, lead=True)
-        if type(todo) is Lookups:
+        if isinstance(todo, Lookups):
             todo = way.look(pending, todo, lead=True)
-        if type(todo) is Closing:
+        if todo is not None:
             way.commit(todo)
         done.acquire()
     except BaseException:

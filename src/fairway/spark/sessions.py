@@ -35,20 +35,18 @@ def session(
 
     `master=None` leaves the master to spark-submit or the environment.
     """
-    java = prepare()
+    local = master is not None and master.startswith("local")
+    java = prepare(local)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.Builder().appName(app)
     settings = dict(_SETTINGS)
     if master is not None:
         builder = builder.master(master)
-        if master.startswith("local"):
-            options = LOCAL + option(java)
-            settings |= _LOCAL_SETTINGS
-            settings |= {
-                "spark.driver.extraJavaOptions": options,
-                "spark.executor.extraJavaOptions": options,
-            }
+    if local:
+        options = LOCAL + option(java)
+        settings |= _LOCAL_SETTINGS
+        settings |= {"spark.driver.extraJavaOptions": options, "spark.executor.extraJavaOptions": options}
     for name, value in (settings | (conf or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
