@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
+
+from rich.console import Console
 
 from fairway.cli import saying
+from fairway.cli.sparkling import need_spark, stderr_to
 from fairway.spark import archive
 
 
@@ -19,7 +24,9 @@ def spark(*, json: bool = False) -> int:
         Say where the file is as JSON.
     """
     began = time.monotonic()
-    path = archive.make()
+    need_spark()
+    with Console(quiet=json).status("running a small job on Spark"), stderr_to(Path(os.devnull)):
+        path = archive.make()
     if json:
         saying.say_json({"archive": None if path is None else str(path)})
     elif path is not None:

@@ -35,18 +35,23 @@ def missing() -> str | None:
     return None
 
 
-@contextmanager
-def spark_session(app: str, *, quiet: bool = False, log: Path | None = None) -> Iterator[SparkSession]:
-    """The running session, or a local one on all cores; Spark's own words go to the file `log`, or to stderr."""
+def need_spark() -> None:
+    """For commands that cannot do without."""
     lacking = missing()
     if lacking is not None:
         raise BadArgument(f"this command works on Spark, and {lacking}")
+
+
+@contextmanager
+def spark_session(app: str, *, quiet: bool = False, log: Path | None = None) -> Iterator[SparkSession]:
+    """The running session, or a local one on all cores; Spark's own words go to the file `log`, or to stderr."""
+    need_spark()
     from pyspark.sql import SparkSession
 
     from fairway.spark import session
 
     running = SparkSession.getActiveSession()
-    with Console(quiet=quiet).status("starting Spark"), _stderr_to(log):
+    with Console(quiet=quiet).status("starting Spark"), stderr_to(log):
         spark = session("local[*]", app=app, conf=_SETTINGS)
     try:
         yield spark
@@ -56,7 +61,7 @@ def spark_session(app: str, *, quiet: bool = False, log: Path | None = None) -> 
 
 
 @contextmanager
-def _stderr_to(path: Path | None) -> Iterator[None]:
+def stderr_to(path: Path | None) -> Iterator[None]:
     """What is started meanwhile inherits the file as its stderr, for good."""
     if path is None:
         yield
