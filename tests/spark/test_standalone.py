@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 import fairway.spark
+from fairway.spark.archive import option
 from fairway.spark.java import prepare
+from fairway.spark.sessions import LOCAL
 from tests.spark.conftest import end_session
-from tests.spark.executors import CONF, folder_for_marks, kills, told
+from tests.spark.executors import CONF, MODES, folder_for_marks, kills, told
 from tests.spark.pipeline import collected, numbers, submit
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1500)]
@@ -27,13 +29,14 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A master and a worker, as on a real cluster."""
     import pyspark
 
-    prepare()
+    options = LOCAL + option(prepare())
     folder = tmp_path_factory.mktemp("standalone")
     home = os.path.dirname(pyspark.__file__)
     environment = os.environ | {
         "SPARK_HOME": home,
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": options,
     }
     started: list[subprocess.Popen[bytes]] = []
     out = folder / "master.log"
@@ -69,20 +72,27 @@ def _said(log: Path, text: str, start: str) -> str:
 
 @pytest.fixture(scope="module")
 def spark(standalone: str) -> Iterator[Any]:
-    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    """One application for all modes: the second finds its executors there, but for the one that was killed."""
+    options = LOCAL + option(prepare())  # as for local sessions: all of it is on this machine
+    local = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": options,
+    }
     made = fairway.spark.session(standalone, conf=CONF | local)
     yield made
     end_session(made)
 
 
+@pytest.mark.parametrize("mode", MODES)
 def test_on_a_standalone_cluster_a_killed_executor_loses_and_doubles_nothing(
-    standalone: str, spark: Any, tmp_path: Path
+    standalone: str, spark: Any, tmp_path: Path, mode: str
 ) -> None:
-    """Chunks as rows; both modes are met with by tests/spark/test_executor_kills.py."""
     url, marks = str(tmp_path / "q.db"), folder_for_marks(tmp_path)
     submit(url, numbers(6))
     assert spark.sparkContext.master == standalone
-    work = told("rows", kills(20, marks, 1))
+    work = told(mode, kills(20, marks, 1))
     fairway.spark.process(spark, url, max_chunks=3, chunks_per_task=1, progress=False, **work)
     assert len(os.listdir(marks)) == 1, "the kill came"
     assert collected(url) == Counter(range(60))
