@@ -13,12 +13,18 @@ from tests.spark.pipeline import patiently
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 PROGRAM = """
 import sys
+from fairway.spark.archive import option
 from fairway.spark.java import prepare
+from fairway.spark.sessions import LOCAL
 
-prepare()
+options = LOCAL + option(prepare(local=True))
 from pyspark.sql import SparkSession
 
-settings = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+settings = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": options,
+}
 spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
 assert type(spark).__module__ == "pyspark.sql.connect.session"
 import fairway.spark
