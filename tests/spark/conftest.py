@@ -96,14 +96,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def end_session(made: SparkSession) -> None:
     """Stop a session and its JVM: the next one may want another master or more memory."""
-    from pyspark import SparkContext
+    from fairway.spark.sessions import end
 
-    made.stop()
-    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
-    if gateway is not None:
-        gateway.shutdown()
-        process = getattr(gateway, "proc", None)
-        if process is not None:
-            if process.stdin:
-                process.stdin.close()
-            process.wait(30)
+    end(made, 30)

@@ -32,13 +32,13 @@ class Job:
         self.runs, self._writes, self._options = 0, writes, ""
         monkeypatch.setattr(sessions, "session", self._begin)
         monkeypatch.setattr(archive, "_use", lambda spark, folder: None)
-        monkeypatch.setattr(archive, "_end", self._end)
+        monkeypatch.setattr(sessions, "end", self._end)
 
     def _begin(self, *, app: str, conf: dict[str, str]) -> Job:
         self.runs, self._options = self.runs + 1, conf["spark.driver.extraJavaOptions"]
         return self
 
-    def _end(self, spark: Job) -> None:
+    def _end(self, spark: Job, seconds: float) -> None:
         told = re.search(r"-XX:ArchiveClassesAtExit=(\S+)", self._options)
         assert told is not None
         if self._writes:

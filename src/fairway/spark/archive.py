@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(sys.prefix) / "share" / "fairway" / "java"
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # else a JVM names every class that it leaves out
-_END_SECONDS = 300.0
+_END_SECONDS = 300.0  # a JVM writes its classes down when it ends
 
 
 def option(java: str) -> str:
@@ -33,7 +33,7 @@ def option(java: str) -> str:
 
 def make() -> Path | None:
     """Make the archive unless it is there. None: this Java cannot."""
-    from fairway.spark.sessions import LOCAL, session
+    from fairway.spark.sessions import LOCAL, end, session
 
     path = _place(prepare())
     if path.is_file():
@@ -54,7 +54,7 @@ def make() -> Path | None:
         spark = session(app="fairway archive", conf={"spark.driver.extraJavaOptions": dumping})
         with tempfile.TemporaryDirectory() as folder:
             _use(spark, folder)
-        _end(spark)
+        end(spark, _END_SECONDS)
         if not half.is_file():
             return None
         half.replace(path)
@@ -86,17 +86,3 @@ def _use(spark: SparkSession, folder: str) -> None:
 
 def _same(table: Table) -> Table:
     return table.select(["id"])
-
-
-def _end(spark: SparkSession) -> None:
-    """End the JVM, and wait until it has written down what it loaded."""
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway  # pyright: ignore[reportPrivateUsage]
-    spark.stop()
-    assert gateway is not None
-    gateway.shutdown()
-    jvm = gateway.proc
-    assert jvm is not None and jvm.stdin is not None
-    jvm.stdin.close()
-    jvm.wait(_END_SECONDS)

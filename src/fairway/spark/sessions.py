@@ -5,7 +5,7 @@ Guards: settings that the caller gives are never replaced.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairway.spark.archive import option
 from fairway.spark.java import prepare
@@ -50,3 +50,19 @@ def session(
     for name, value in (settings | (conf or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def end(spark: SparkSession, seconds: float) -> None:
+    """Stop a session and its JVM, and wait so long for that: the next session has a JVM of its own."""
+    from pyspark import SparkContext
+
+    spark.stop()
+    held: Any = SparkContext
+    gateway, held._gateway, held._jvm = held._gateway, None, None
+    if gateway is not None:
+        gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            if process.stdin:
+                process.stdin.close()
+            process.wait(seconds)
