@@ -5,8 +5,9 @@ MAKEFLAGS += --no-print-directory
 
 bin := .venv/bin
 ready := .venv/.ready
-# One file of tests stays on one worker, so a test that kills processes shares them with nobody.
-workers ?= 2
+# One file of tests stays on one worker, so a test that kills processes shares them with nobody. Of three workers one goes
+# through the tests of Spark and one through those of Cassandra, which wait half of the time (tests/ordering.py).
+workers ?= 3
 pytest := $(bin)/python -m pytest
 parallel := -n $(workers) --dist loadfile
 

@@ -1,7 +1,7 @@
-"""The order in which the workers of a run take files: the longest first, and one at a time of those that are wide.
+"""The order in which the workers of a run take files: the longest first, and of a wide area one file at a time.
 
-A wide file starts processes that fill both cores. Beside another wide one its time-outs are too short, and beside a
-file that lives in one process it loses little. So one worker goes through the wide ones while the others do the rest.
+A file of a wide area starts processes that fill both cores, and waits for them half of the time. Two of one area at a
+time are too many for their time-outs. So one worker goes through such an area while the others do the rest.
 Guards: a file stays whole on one worker; which worker runs it decides nothing but the time.
 """
 
@@ -21,8 +21,10 @@ class Order:
         self.seconds: Mapping[str, float] = told.get("seconds", {})
         self.wide_areas = frozenset(told.get("wide_areas", ()))
 
-    def wide(self, file: str) -> bool:
-        return file.split("/")[1:2] != [] and file.split("/")[1] in self.wide_areas
+    def wide_area(self, file: str) -> str | None:
+        """The wide area that a file belongs to."""
+        area = file.split("/")[1:2]
+        return area[0] if area and area[0] in self.wide_areas else None
 
     def sort(self, items: list[pytest.Item]) -> None:
         """Whole files, the longest first; those that nobody measured come last, as they were collected."""
@@ -34,20 +36,23 @@ def file_of(test: str) -> str:
 
 
 class LongestFirst(LoadFileScheduling):
-    """Files in the order of the collection, of which at most one worker has wide ones while there are others."""
+    """Files in the order of the collection. Who is in a wide area stays there, and nobody joins it."""
 
     order = Order({})
 
     def _assign_work_unit(self, node: Any) -> None:
-        others = (work for other, work in self.assigned_work.items() if other is not node)
-        busy = any(
-            self.order.wide(file) and not all(tests.values())
-            for work in others
-            for file, tests in work.items()
-        )
-        wanted = (file for file in self.workqueue if self.order.wide(file) is not busy)
-        self.workqueue.move_to_end(next(wanted, next(iter(self.workqueue))), last=False)
+        taken = {self._area_of(other) for other in self.assigned_work if other is not node} - {None}
+        free = [file for file in self.workqueue if self.order.wide_area(file) not in taken]
+        own = [file for file in free if self.order.wide_area(file) == self._area_of(node)]
+        wide = [file for file in free if self.order.wide_area(file)]
+        wanted = (own if self._area_of(node) else []) or wide or free or list(self.workqueue)
+        self.workqueue.move_to_end(wanted[0], last=False)
         super()._assign_work_unit(node)
+
+    def _area_of(self, node: Any) -> str | None:
+        """The wide area that a worker is in: that of its last file, until all of it is done."""
+        files = [file for file, tests in self.assigned_work.get(node, {}).items() if not all(tests.values())]
+        return self.order.wide_area(files[-1]) if files else None
 
 
 def scheduler(config: pytest.Config, log: Any, order: Order) -> LongestFirst:

@@ -130,7 +130,7 @@ def test_the_budget_table_shows_every_area_and_never_fails_the_run(project: Proj
     assert "skipped tests: 0, not listed in tests/skips.toml: 0" in run.stdout
 
 
-def test_the_longest_files_come_first_and_of_the_wide_ones_one_at_a_time(project: Project) -> None:
+def test_the_longest_files_come_first_and_of_a_wide_area_one_at_a_time(project: Project) -> None:
     log = """
         import os, time
 
@@ -150,18 +150,26 @@ def test_the_longest_files_come_first_and_of_the_wide_ones_one_at_a_time(project
         def test_the_last():
             pass
     """
-    project.write("tests/order.toml", 'wide_areas = ["wide"]\n[seconds]\n')
-    for name in ("wide/test_a", "wide/test_b", "wide/test_c", "thin/test_d", "thin/test_e", "thin/test_f"):
+    project.write("tests/order.toml", 'wide_areas = ["wide", "broad"]\n[seconds]\n')
+    for name in (
+        *(f"wide/test_{n}" for n in "abc"),
+        *(f"thin/test_{n}" for n in "def"),
+        *(f"broad/test_{n}" for n in "gh"),
+    ):
         project.write(f"tests/{name}.py", log)
         with (project.root / "tests/order.toml").open("a") as order:
             order.write(f'"tests/{name}.py" = {ord(name[-1])}\n')
-    run = project.run("-n", "2", "--dist", "loadfile", "--budgets")
+    run = project.run("-n", "3", "--dist", "loadfile", "--budgets")
     assert run.returncode == 0, run.stdout
     lines = [line.split() for line in (project.root / "log").read_text().splitlines()]
-    wide = [(name[-1], what) for _, name, what in lines if "wide" in name]
-    assert wide == [(name, what) for name in "cba" for what in ("begins", "ends")], lines
+    for area, files in (("wide", "cba"), ("broad", "hg")):
+        told = [(name[-1], what) for _, name, what in lines if area in name]
+        assert told == [(name, what) for name in files for what in ("begins", "ends")], lines
+        assert len({worker for worker, name, _ in lines if area in name}) == 1, (
+            "who is in an area stays there"
+        )
     assert [name[-1] for _, name, what in lines if "thin" in name and what == "begins"] == ["f", "e", "d"]
-    assert len({worker for worker, _, _ in lines}) == 2
+    assert len({worker for worker, _, _ in lines}) == 3
     assert "longest files" in run.stdout
 
 

@@ -292,6 +292,9 @@ METRIC_SECONDS: Final = 5.0  # tenants are counted anew so often at most, howeve
 GRACE_SECONDS: Final = 20.0  # a server that ends lets calls under way finish for so long
 RESTART_SECONDS: Final = 0.2  # the first pause before a process that died is started again; it doubles
 RESTART_SECONDS_MAX: Final = 10.0  # and the doubling stops here
+RESTART_STEADY_SECONDS: Final = (
+    2.0  # whoever lived so long had begun its work: the next pause is the first again
+)
 WORKERS_MAX: Final = 64  # HTTP processes of one server
 RECEIPT_CHARS_MAX: Final = 200  # those of bucket queues name a bucket and a message, and have about 140
 

@@ -41,6 +41,7 @@ STORM_KILLS = 100
 SLICE_KILLS = 12  # of a storm besides, whose history is short enough to be published
 LONG_REST_SECONDS = 0.02  # of a caller after each step: processes start sooner, and histories are shorter
 SEED = 5
+HTTP_PROCESSES = 3  # so that one answers while others start
 ENGINE_EVERY = 4  # of so many kills one hits the engine's process
 DRAIN_SECONDS = 120.0
 BURIED_SECONDS = 3.0  # the engine hears of a death at once, and may be busy
@@ -96,13 +97,13 @@ class Load:
 def kill_some(
     server: Served, load: Load, lines: Lines, dice: random.Random, kills: range, engine_every: int
 ) -> dict[str, list[float]]:
-    """Kill one process after another; gives when, of each part of the server."""
+    """Kill one process after another, each when callers got on since the last; gives when, of each part."""
     times: dict[str, list[float]] = {"engine": [], "http": []}
     for n in kills:
         before = load.calls
-        until = time.monotonic() + 60
+        give_up = time.monotonic() + 60
         while load.calls < before + 20:
-            assert time.monotonic() < until, (
+            assert time.monotonic() < give_up, (
                 f"no calls after kill {n}: {load.failed} {server.log.read_text()[-3000:]}"
             )
             time.sleep(0.01)
@@ -114,8 +115,16 @@ def kill_some(
         os.kill(victim, signal.SIGKILL)
         if part == "engine":
             lines.started(life=n)
-        server.wait_for(part, len(found), {victim})
+            server.wait_for(part, 1, {victim})
+        else:
+            until_gone(victim)
+    server.wait_for("http", HTTP_PROCESSES)
     return times
+
+
+def until_gone(pid: int) -> None:
+    """Until the server has noticed a death; before, the process could be found and killed again."""
+    until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def drain(url: str, lines: Lines) -> None:
@@ -253,7 +262,7 @@ def storm(
     lines.write(Header(drained=True, origin={"seed": seed}))
     lines.started(life=0)
     broken = Broken(lines.now)
-    asked = ("--workers", "2", "--queue", "default", "--transport", transport)
+    asked = ("--workers", str(HTTP_PROCESSES), "--queue", "default", "--transport", transport)
     with served(folder, *asked) as server, broken.watched():
         load_ = Load(server.url, lines, rest_seconds)
         load_.start()

@@ -23,6 +23,7 @@ import msgspec
 
 from fairway import limits
 from fairway.errors import BadArgument
+from fairway.runtime.restarting import Restarting
 from fairway.server import metrics
 from fairway.server.child import Orders
 from fairway.server.desk import OwnDesk
@@ -35,7 +36,6 @@ from fairway.server.settings import Settings
 from fairway.store.sqlite.queues import check_file
 
 _POLL_SECONDS: Final = 0.1
-_STEADY_SECONDS: Final = 10.0  # whoever ran so long starts again at once
 _log: Final = logging.getLogger("fairway.server")
 
 Tell = Callable[[str], None]
@@ -115,25 +115,19 @@ class _Child:
         self._start = start
         self._ended = ended
         self.process = start()
-        self._started = time.monotonic()
-        self._pause = limits.RESTART_SECONDS
-        self._due = 0.0
+        self._again = Restarting(time.monotonic())
 
     def look(self) -> None:
         """Start it again if it ended, after a pause that grows while it keeps ending."""
         now = time.monotonic()
         if self.process.poll() is None:
             return
-        if not self._due:
+        if not self._again.awaited:
             _log.warning("the %s process ended (%s); it is started again", self.name, self.process.returncode)
             self._ended(self.process.pid)
-            if now - self._started > _STEADY_SECONDS:
-                self._pause = limits.RESTART_SECONDS
-            self._due = now + self._pause
-            self._pause = min(self._pause * 2, limits.RESTART_SECONDS_MAX)
-        if now >= self._due:
-            self._due = 0.0
-            self._started = now
+            self._again.died(now)
+        if self._again.due(now):
+            self._again.started(now)
             self.process = self._start()
 
     def end(self, seconds: float) -> None:

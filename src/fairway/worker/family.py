@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairway import limits
 from fairway.face.queue import Queue
+from fairway.runtime.restarting import Restarting
 from fairway.worker.crew import Crew
 from fairway.worker.loop import Function
 from fairway.worker.tally import CELLS, WHAT, Sums, Tally
@@ -26,7 +26,6 @@ from fairway.worker.tally import CELLS, WHAT, Sums, Tally
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _HURRY: Final = signal.SIGUSR1  # tells a child to stop also what it is at
 _POLL_SECONDS: Final = 0.1
-_STEADY_SECONDS: Final = 10.0
 _log: Final = logging.getLogger("fairway.worker")
 
 
@@ -109,9 +108,7 @@ class _Member:
     def __init__(self, start: Any) -> None:
         self._start = start
         self.process: multiprocessing.process.BaseProcess = start()
-        self._started = time.monotonic()
-        self._pause = limits.RESTART_SECONDS
-        self._due = 0.0
+        self._again = Restarting(time.monotonic())
 
     def look(self) -> bool:
         """Start it again if it died; False: it has ended by itself."""
@@ -120,14 +117,11 @@ class _Member:
             return True
         if self.process.exitcode == 0:
             return False
-        if not self._due:
+        if not self._again.awaited:
             _log.warning("a worker died (%s); another is started", self.process.exitcode)
-            if now - self._started > _STEADY_SECONDS:
-                self._pause = limits.RESTART_SECONDS
-            self._due = now + self._pause
-            self._pause = min(self._pause * 2, limits.RESTART_SECONDS_MAX)
-        if now >= self._due:
-            self._due, self._started = 0.0, now
+            self._again.died(now)
+        if self._again.due(now):
+            self._again.started(now)
             self.process.close()
             self.process = self._start()
         return True
