@@ -10,7 +10,7 @@ import pytest
 
 import fairway
 from tests.proving import number
-from tests.soak.gauges import MIB, Gauges, Sample, assert_flat
+from tests.soak.gauges import LONG, MIB, SHORT, Bounds, Gauges, Sample, assert_flat
 from tests.soak.steady import DONE_MIN, OUTCOMES, Steady
 
 pytestmark = pytest.mark.real
@@ -21,7 +21,7 @@ LONG_REST_MILLISECONDS = number("SOAK_REST_MILLISECONDS", 2)  # of a producer af
 SEED = 12
 
 
-def soak(path: Path, seconds: float, rest_seconds: float) -> tuple[Steady, str]:
+def soak(path: Path, seconds: float, rest_seconds: float, bounds: Bounds) -> tuple[Steady, str]:
     """What was told to the callers, and what it cost."""
     with fairway.open(path) as q:
         q.configure(retention_seconds=1.0, event_seconds=1.0, attempts_max=3)
@@ -29,14 +29,14 @@ def soak(path: Path, seconds: float, rest_seconds: float) -> tuple[Steady, str]:
         with Gauges(path, min(1.0, seconds / 60)) as gauges:
             steady.run(seconds)
         steady.drain()
-    return steady, assert_flat(gauges)
+    return steady, assert_flat(gauges, bounds)
 
 
 def test_memory_files_and_size_are_flat_under_a_steady_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairway.runtime.sweeper.SWEEP_SECONDS", 0.3)
-    steady, told = soak(tmp_path / "work.db", SHORT_SECONDS, 0.02)
+    steady, told = soak(tmp_path / "work.db", SHORT_SECONDS, 0.02, SHORT)
     print(f"{steady.operations:,} operations; {told}; {dict(steady.told)}")
     assert steady.lost == 0, steady.told
     assert steady.told["done"] > DONE_MIN and all(steady.told[what] for what in OUTCOMES), steady.told
@@ -45,7 +45,7 @@ def test_memory_files_and_size_are_flat_under_a_steady_load(
 @pytest.mark.proof
 @pytest.mark.timeout(0)
 def test_memory_files_and_size_are_flat_for_hours(tmp_path: Path, record_proof: Callable[..., None]) -> None:
-    steady, told = soak(tmp_path / "work.db", LONG_SECONDS, LONG_REST_MILLISECONDS / 1000)
+    steady, told = soak(tmp_path / "work.db", LONG_SECONDS, LONG_REST_MILLISECONDS / 1000, LONG)
     print(f"{steady.operations:,} operations; {told}; {dict(steady.told)}")
     record_proof(
         "soak",
@@ -58,15 +58,16 @@ def test_memory_files_and_size_are_flat_for_hours(tmp_path: Path, record_proof: 
 
 
 @pytest.mark.parametrize("grows", ["memory_bytes", "files", "stored_bytes"])
-def test_what_grows_is_not_called_flat(grows: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bounds", [SHORT, LONG])
+def test_what_grows_is_not_called_flat(grows: str, bounds: Bounds, tmp_path: Path) -> None:
     """The same gauges see what grows without an end; otherwise they would prove nothing."""
     flat = Sample(0.0, 100 * MIB, 30, 50 * MIB)
     gauges = Gauges(tmp_path / "none.db", 1.0)
     gauges.samples = [flat] * 60
-    assert_flat(gauges)
-    step = 1 if grows == "files" else 10 * MIB
+    assert_flat(gauges, bounds)
+    step = 1 if grows == "files" else (10 if bounds is SHORT else 2) * MIB
     gauges.samples = [
         msgspec.structs.replace(flat, **{grows: getattr(flat, grows) + n * step}) for n in range(60)
     ]
     with pytest.raises(AssertionError):
-        assert_flat(gauges)
+        assert_flat(gauges, bounds)
