@@ -79,7 +79,7 @@ class Bounds(NamedTuple):
     stored: tuple[float, int]
 
 
-# In seconds caches still fill, and the log goes up and down by the bytes at which it is copied; over hours that is past.
+# In seconds caches still fill, and the log goes up and down by the bytes at which it is copied; hours level both.
 SHORT = Bounds(memory=(0.15, 8 * MIB), stored=(0.3, 24 * MIB))
 LONG = Bounds(memory=(0.05, 4 * MIB), stored=(0.05, 16 * MIB))
 
