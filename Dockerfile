@@ -16,7 +16,7 @@ RUN useradd --system --home-dir /data fairway && install -d -o fairway /data
 USER fairway
 WORKDIR /data
 VOLUME /data
-ENV FAIRWAY_STORE=/data/work.db FAIRWAY_LISTEN=0.0.0.0 FAIRWAY_PORT=7420 FAIRWAY_WORKERS=1 FAIRWAY_PLAIN_HTTP=true
+ENV FAIRWAY_STORE=/data/work.db FAIRWAY_LISTEN=0.0.0.0 FAIRWAY_PORT=7420 FAIRWAY_PLAIN_HTTP=true
 EXPOSE 7420
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:7420/readyz', timeout=2)"]

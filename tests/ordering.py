@@ -40,14 +40,24 @@ class LongestFirst(LoadFileScheduling):
 
     order = Order({})
 
+    def _reschedule(self, node: Any) -> None:
+        if self.workqueue and not self._free(node) and not node.shutting_down:
+            node.shutdown()  # after what it has; all that is left is of areas that others are in
+        else:
+            super()._reschedule(node)
+
     def _assign_work_unit(self, node: Any) -> None:
-        taken = {self._area_of(other) for other in self.assigned_work if other is not node} - {None}
-        free = [file for file in self.workqueue if self.order.wide_area(file) not in taken]
+        free = self._free(node) or list(self.workqueue)
         own = [file for file in free if self.order.wide_area(file) == self._area_of(node)]
         wide = [file for file in free if self.order.wide_area(file)]
-        wanted = (own if self._area_of(node) else []) or wide or free or list(self.workqueue)
+        wanted = (own if self._area_of(node) else []) or wide or free
         self.workqueue.move_to_end(wanted[0], last=False)
         super()._assign_work_unit(node)
+
+    def _free(self, node: Any) -> list[str]:
+        """The files of no area that another worker is in."""
+        taken = {self._area_of(other) for other in self.assigned_work if other is not node} - {None}
+        return [file for file in self.workqueue if self.order.wide_area(file) not in taken]
 
     def _area_of(self, node: Any) -> str | None:
         """The wide area that a worker is in: that of its last file, until all of it is done."""

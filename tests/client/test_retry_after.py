@@ -6,9 +6,9 @@ import pytest
 
 from fairway import limits
 from fairway.client import wire
-from fairway.client.core import Core, Heard, Rest, Send
-from fairway.engine.commands import Register
-from fairway.errors import BadArgument, Busy, FairwayError, NoHost, SlowBody
+from fairway.client.core import Core, Heard, Lost, Rest, Send
+from fairway.engine.commands import Register, SetWeight
+from fairway.errors import BadArgument, Busy, ClientUnknown, FairwayError, NoHost, SlowBody, TooManyCalls
 
 _GOOD = Heard(200, wire.MSGPACK, wire.answering("1.0"))
 
@@ -82,3 +82,47 @@ def test_only_so_many_seconds_are_believed(text: str, seconds: float) -> None:
 def test_a_date_is_for_browsers() -> None:
     assert wire.seconds_after({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}) == 0.0
     assert wire.seconds_after({}) == 0.0
+
+
+_FORGOTTEN = Heard(409, wire.JSON, wire.refusal(ClientUnknown("who was silent for a day is forgotten")))
+
+
+def lanes_of(answers: list[Heard | Lost]) -> list[str]:
+    """Under which client's name each call went out that was answered so; the last answer is a good one."""
+    exchange, names, left = Core(["http://a"]).ask(SetWeight("a", 2000), {}), [], [*answers]
+    step, made = next(exchange), 0
+    while True:
+        if isinstance(step, Rest):
+            step = exchange.send(None)
+            continue
+        asked = wire.asked(step.body)
+        if isinstance(asked.command, Register):
+            made += 1
+            step = exchange.send(Heard(200, wire.MSGPACK, wire.answering(f"{made}.0")))
+            continue
+        names.append(asked.client)
+        if not left:
+            with pytest.raises(StopIteration):
+                exchange.send(Heard(200, wire.MSGPACK, wire.answering(None)))
+            return names
+        step = exchange.send(left.pop(0))
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        refused(0.0),
+        Heard(429, wire.JSON, wire.refusal(TooManyCalls("come again"))),
+        Lost("connection refused", sent=False),
+    ],
+)
+def test_a_client_that_was_forgotten_after_calls_that_were_not_done_goes_on_under_another_name(
+    refusal: Heard | Lost,
+) -> None:
+    assert lanes_of([refusal, _FORGOTTEN]) == ["1.0", "1.0", "2.0"]
+
+
+def test_a_client_that_was_forgotten_after_a_lost_answer_says_so() -> None:
+    """The call may have been carried out under the name that is forgotten: another name would do it twice."""
+    with pytest.raises(ClientUnknown):
+        lanes_of([Lost("the connection broke", sent=True), _FORGOTTEN])

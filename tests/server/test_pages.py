@@ -15,7 +15,7 @@ import msgspec
 from fairway.server.metrics import BUCKET_GAUGES, QUEUE_COUNTERS, QUEUE_GAUGES, TENANT_GAUGES
 from fairway.server.rights import RIGHTS
 from fairway.server.routes import ROUTES
-from fairway.server.settings import Settings
+from fairway.server.settings import Settings, settings
 from tests.docs.pages import ROOT
 
 SERVER = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
@@ -93,3 +93,14 @@ def test_the_image_is_made_of_what_exists(tmp_path: Path) -> None:
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert {"fairway/server/app.py", "fairway/server/child.py", "fairway/cli/app.py"} <= packed
     assert any(name.endswith("entry_points.txt") for name in packed)
+
+
+def test_what_the_image_sets_is_right_for_a_file_and_for_cassandra(tmp_path: Path) -> None:
+    line = re.search(r"^ENV (.*)$", DOCKERFILE, re.MULTILINE)
+    assert line is not None
+    environ = dict(part.split("=", 1) for part in line[1].split())
+    assert settings({}, environ).store == environ["FAIRWAY_STORE"]
+    secret = tmp_path / "cluster.key"
+    secret.write_text("0" * 64)
+    cluster = {"store": "cassandra://db/fairway", "secret_file": str(secret)}
+    assert settings(cluster, environ).cluster

@@ -172,7 +172,7 @@ class Core:
     # -- one call
 
     def _call(self, command: Command | Read, kept: wire.Pages | None = None) -> Exchange[tuple[Any, bool]]:
-        """The reply, and whether the call was sent more than once."""
+        """The reply, and whether an answer to the call was lost."""
         seconds = command.wait_seconds if isinstance(command, Reserve) else 0.0
         seconds = command.seconds if isinstance(command, Wait) else seconds
         if not Lanes.needed(command):
@@ -185,7 +185,7 @@ class Core:
             try:
                 reply, pages, repeated = yield from self._repeat(asked, seconds)
             except ClientUnknown as error:
-                # Nothing was carried out under this number if it was sent once only; another lane may carry it.
+                # Nothing was carried out under this number if no answer to it was lost; another lane may carry it.
                 if fresh or error.details.get("repeated"):
                     raise
                 continue
@@ -211,7 +211,7 @@ class Core:
             raise OurError(f"the server's answer cannot be understood: {error}") from error
 
     def _answered(self, body: bytes, seconds: float, make: bool = False) -> Exchange[tuple[Heard, bool]]:
-        """Send until there is an answer; says whether it was sent more than once and may have arrived before."""
+        """Send until there is an answer; says whether it may have arrived before, without one."""
         until = time.monotonic() + limits.CLIENT_RETRY_SECONDS
         pause, lost, sent = limits.CLIENT_PAUSE_SECONDS, False, 0
         while True:
@@ -220,8 +220,8 @@ class Core:
             sent += 1
             if isinstance(heard, Heard) and heard.status < 300:
                 return heard, lost
-            lost = lost or not _surely_not_done(heard)
-            why = self._why(heard, sent > 1, lost)
+            before, lost = lost, lost or not _surely_not_done(heard)
+            why = self._why(heard, before, lost)
             if time.monotonic() > until:
                 raise why
             if len(self.nodes) > 1 and self._node == node:
@@ -232,8 +232,11 @@ class Core:
             yield Rest(max(after, pause * random.uniform(0.5, 1.0)))
             pause = min(pause * 2, limits.CLIENT_PAUSE_SECONDS_MAX)
 
-    def _why(self, heard: Heard | Lost | None, repeated: bool, lost: bool) -> Exception:
-        """What the call is repeated for; an answer that is final is raised."""
+    def _why(self, heard: Heard | Lost | None, before: bool, lost: bool) -> Exception:
+        """What the call is repeated for; an answer that is final is raised.
+
+        `before` says whether an earlier call may have been carried out, `lost` whether one of all may.
+        """
         if not isinstance(heard, Heard):
             told = heard.why if heard is not None else "nothing was sent"
             effect = (
@@ -250,7 +253,7 @@ class Core:
         if heard.status in (502, 503, 504) and type(error) is OurError:
             return Unreachable(f"a proxy answered {heard.status}: {error}")
         if isinstance(error, ClientUnknown):
-            error.details["repeated"] = repeated
+            error.details["repeated"] = before
         raise error
 
 
