@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -147,14 +146,14 @@ TOLD = {"seeds": 20, "steps": 3000, "calls": 900, "faults": {"crash": 4, "jump":
 
 
 def test_a_simulation_is_a_row_that_says_how_long_its_histories_are(tmp_path: Path) -> None:
-    proof.write_simulated("histories", [TOLD | {"failing": [7]}, TOLD | {"failing": []}], tmp_path)
+    proof.write_simulated("histories", [TOLD | {"failing": [7]}, TOLD | {"failing": []}], folder=tmp_path)
     (row,) = proof.rows_of(tmp_path)
     assert (row["operations"], row["faults"], row["lost"], row["passed"]) == (1800, 12, 1, False)
     assert row["seed"] == "40 seeds x 150 steps"
 
 
 def test_what_is_simulated_is_not_added_to_what_is_real(tmp_path: Path) -> None:
-    proof.write_simulated("histories", [TOLD | {"failing": []}], tmp_path)
+    proof.write_simulated("histories", [TOLD | {"failing": []}], folder=tmp_path)
     for name, faults in (("Kills", 7), ("Soak", 0)):
         proof.write_row(name, operations=5, faults=faults, lost=0, seconds=1, folder=tmp_path)
     page = proof.tables(proof.rows_of(tmp_path))
@@ -163,14 +162,42 @@ def test_what_is_simulated_is_not_added_to_what_is_real(tmp_path: Path) -> None:
         assert f"| **all** | {sum} |" in page
 
 
-def test_a_simulation_that_died_leaves_a_failed_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("Traceback"))
-    monkeypatch.setattr(
-        proof.write_row, "__kwdefaults__", proof.write_row.__kwdefaults__ | {"folder": tmp_path}
-    )
-    assert proof.main(["simulated", "histories"]) == 1
-    (row,) = proof.rows_of(tmp_path)
-    assert (row["name"], row["passed"], row["simulated"]) == ("simulated histories", False, True)
+SIMULATE = """#!/bin/sh
+echo "$@" >>asked
+case "$*" in
+*"--start 0 "*) code={first} ;;
+*) code={others} ;;
+esac
+found=$([ "$code" = 0 ] || echo 7)
+[ "$code" -gt 1 ] || echo '{{"seeds": 20, "steps": 3000, "calls": 900, "faults": {{}}, "seconds": 1, "failing": ['$found']}}'
+exit "$code"
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "parts", "found"),
+    [
+        (0, 0, 3, (60, 0, True, "")),
+        (1, 0, 3, (60, 1, False, "")),  # a history that fails stops no other
+        (0, 2, 2, (20, 0, False, "it died, 40 seeds did not run")),
+        (2, 2, 1, (0, None, False, "it died, 60 seeds did not run")),
+    ],
+)
+def test_a_simulation_goes_on_when_a_history_fails_and_is_failed_when_seeds_are_missing(
+    project: Project, first: int, others: int, parts: int, found: tuple
+) -> None:
+    project.write(".venv/bin/fairway", SIMULATE.format(first=first, others=others))
+    (project.root / ".venv/bin/fairway").chmod(0o755)
+    script = project.root / "tools/proof.sh"
+    text = script.read_text(encoding="utf-8")
+    begin, end = text.index("if [ "), text.index('if [ "${1:-}" != sim')
+    script.write_text(f"{text[:begin]}simulate 'some histories' 60 20 --steps 150\n{text[end:]}")
+    run = proven(project, "sim")
+    assert (run.returncode == 0) is found[2], run.stdout
+    (row,) = rows(project).values()
+    seeds = int(row["seed"].split()[0])
+    assert (seeds, row["lost"], row["passed"], row["note"]) == found
+    assert len((project.root / "asked").read_text().splitlines()) == parts
 
 
 def test_a_row_whose_commit_did_not_lead_to_this_tree_is_marked(

@@ -2,9 +2,9 @@
 
 Guards: no figure in those tables was typed by a person; a run that failed has no good row; the rest of the page is
 left as it is. `python -m tools.proof` writes it; tools/proof.sh does so at the end of `make proof`.
-`python -m tools.proof NAME` makes a row of what `fairway sim --json` printed, which it reads: a line, or one for each
-part. `python -m tools.proof --died FILE SINCE` is for a file of tests that took its process with it: those of its rows
-failed that are older than the file SINCE.
+`python -m tools.proof --seeds N NAME` makes a row of what `fairway sim --json` printed of N seeds, which it reads: a
+line, or one for each part. `python -m tools.proof --died FILE SINCE` is for a file of tests that took its process with
+it: those of its rows failed that are older than the file SINCE.
 """
 
 from __future__ import annotations
@@ -177,21 +177,27 @@ def _publish(
     return True
 
 
-def write_simulated(name: str, parts: list[Row], folder: Path = ROWS) -> Path:
-    """Leave the row of a simulation, from what `fairway sim --json` printed: one object, or one for each part of it."""
+def write_simulated(name: str, parts: list[Row], wanted: int = 0, folder: Path = ROWS) -> bool:
+    """Leave the row of a simulation, from what `fairway sim --json` printed: one object, or one for each part of it.
+
+    It passed if no history failed, and if as many ran as were `wanted`.
+    """
     seeds, failing = sum(part["seeds"] for part in parts), sum(len(part["failing"]) for part in parts)
     steps = round(sum(part["steps"] for part in parts) / seeds) if seeds else 0
-    return write_row(
+    passed = bool(parts) and not failing and seeds >= wanted
+    write_row(
         name,
         operations=sum(part["calls"] for part in parts),
         faults=sum(sum(part["faults"].values()) for part in parts),
-        lost=failing,
+        lost=failing if parts else None,
+        note=f"it died, {wanted - seeds:,} seeds did not run" if seeds < wanted else "",
         seed=f"{seeds:,} seeds x {steps:,} steps",
         seconds=round(sum(part["seconds"] for part in parts)),
-        passed=not failing,
+        passed=passed,
         simulated=True,
         folder=folder,
     )
+    return passed
 
 
 def rows_of(folder: Path) -> list[Row]:
@@ -207,15 +213,19 @@ def rows_of(folder: Path) -> list[Row]:
 KINDS = (
     (
         "Real faults: processes, disks, clocks and clusters",
-        "faults",
+        ("operations", "faults"),
         lambda row: not row["simulated"] and (row["faults"] or row["lost"] is None),
     ),
     (
         "Real runs without faults: load, size and order",
-        "faults",
+        ("operations", "faults"),
         lambda row: not row["simulated"] and not row["faults"] and row["lost"] is not None,
     ),
-    ("Simulated: calls and faults of imagined time", "simulated faults", lambda row: row["simulated"]),
+    (
+        "Simulated: calls and faults of imagined time",
+        ("calls sent", "simulated faults"),
+        lambda row: row["simulated"],
+    ),
 )
 _ELSEWHERE = "†"
 
@@ -223,10 +233,10 @@ _ELSEWHERE = "†"
 def tables(rows: list[Row]) -> str:
     """The rows as tables, what is real apart from what is simulated, each with its sum, and where they come from."""
     lines: list[str] = []
-    for title, faults, belongs in KINDS:
+    for title, columns, belongs in KINDS:
         chosen = [row for row in rows if belongs(row)]
         if chosen:
-            lines += [f"**{title}.**", "", *_table(chosen, faults), ""]
+            lines += [f"**{title}.**", "", *_table(chosen, columns), ""]
     if not all(row["here"] for row in rows):
         lines += [
             f"{_ELSEWHERE} This commit is not in the history of this project: the run was made on a tree from before"
@@ -237,9 +247,9 @@ def tables(rows: list[Row]) -> str:
     return "\n".join([*lines, f"Run on: {'; '.join(machines)}."])
 
 
-def _table(rows: list[Row], faults: str) -> list[str]:
+def _table(rows: list[Row], columns: tuple[str, str]) -> list[str]:
     lines = [
-        f"| what | operations acknowledged | {faults} | lost or wrong | seeds | seconds | commit, date |",
+        f"| what | {' | '.join(columns)} | lost or wrong | seeds | seconds | commit, date |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -276,17 +286,10 @@ def main(given: list[str]) -> int:
         file, since = given[1:]
         write_failed(file, "its process died", since=Path(since).stat().st_mtime)
         return 0
-    if given:
-        name = " ".join(given)
-        try:
-            parts = [json.loads(line) for line in sys.stdin if line.strip()]
-        except ValueError:
-            parts = []
-        if parts:
-            write_simulated(name, parts)
-            return 0
-        write_row(name, operations=0, lost=None, seconds=0, note="it died", passed=False, simulated=True)
-        return 1
+    if given[:1] == ["--seeds"]:
+        seeds, name = given[1:]
+        parts = [json.loads(line) for line in sys.stdin if line.startswith("{")]
+        return 0 if write_simulated(name, parts, int(seeds)) else 1
     rows = rows_of(ROWS) if ROWS.is_dir() else []
     if not rows:
         print("There is no row in docs/histories/rows yet; `make proof` leaves them there.")

@@ -102,5 +102,5 @@ def test_what_the_image_sets_is_right_for_a_file_and_for_cassandra(tmp_path: Pat
     assert settings({}, environ).store == environ["FAIRWAY_STORE"]
     secret = tmp_path / "cluster.key"
     secret.write_text("0" * 64)
-    cluster = {"store": "cassandra://db/fairway", "secret_file": str(secret)}
+    cluster = {"store": "cassandra://db/fairway", "secret_file": str(secret), "advertise": "http://n1:7420"}
     assert settings(cluster, environ).cluster
