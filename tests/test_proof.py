@@ -169,7 +169,8 @@ case "$*" in
 *) code={others} ;;
 esac
 found=$([ "$code" = 0 ] || echo 7)
-[ "$code" -gt 1 ] || echo '{{"seeds": 20, "steps": 3000, "calls": 900, "faults": {{}}, "seconds": 1, "failing": ['$found']}}'
+said='"seeds": 20, "steps": 3000, "calls": 900, "faults": {{}}, "seconds": 1'
+[ "$code" -gt 1 ] || echo "{{$said, \\"failing\\": [$found]}}"
 exit "$code"
 """
 

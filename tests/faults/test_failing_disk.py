@@ -19,6 +19,7 @@ from fairway.testing.disk.faults import Plan, input_output_error, no_space, shor
 from fairway.testing.history import load
 from tests.faults.places import place, unsound
 from tests.faults.script import Script
+from tests.kill.counting import acknowledged
 from tests.kill.draining import drain
 from tests.kill.follower import Follower
 from tests.kill.recorded import Lines
@@ -69,7 +70,7 @@ def fails_at(folder: Path, n: int, kind: str, cut: bool, operations: int) -> tup
     assert script.after < CALLS_OF_A_START, "when the fault is gone the next call is served"
     assert not unsound(path)
     shutil.rmtree(folder)
-    return Counter(script.errors), met
+    return Counter(script.errors), met, acknowledged(history)
 
 
 def every(folder: Path, step: int, operations: int, record: Callable[..., None]) -> None:
@@ -79,23 +80,25 @@ def every(folder: Path, step: int, operations: int, record: Callable[..., None])
     script.close()
     assert set(script.errors) <= {"already_ended"}
     told: Counter[str] = Counter()
-    runs = faults = 0
+    runs = faults = acked = 0
     for n in range(1, calls, step):
         kind = KINDS[runs % len(KINDS)]
-        said, met = fails_at(folder / str(n), n, kind, runs // len(KINDS) % 2 == 0, operations)
+        said, met, more = fails_at(folder / str(n), n, kind, runs // len(KINDS) % 2 == 0, operations)
         told += said
         runs += 1
         faults += met
+        acked += more
     print(f"{operations} operations make {calls} calls; {runs} runs, each with one fault; told {dict(told)}")
     assert told["store_failed"] and told["store_full"]
     assert faults >= runs - 1 - runs // 20, "only a fault near the end is not always met"
     record(
         "a disk call that fails: input or output error, no space, half of a write",
-        operations=runs * operations,
+        operations=acked,
         faults=faults,
         lost=0,  # a false acknowledgement would have ended the test
         seed=SEED,
-        note=f"a fault at {'every' if step == 1 else f'every {step}th'} of {calls:,} calls of {operations} operations",
+        note=f"a fault at {'every' if step == 1 else f'every {step}th'} of {calls:,} calls of {operations}"
+        " operations, each of the next kind",
     )
 
 

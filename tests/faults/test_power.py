@@ -20,6 +20,7 @@ from fairway.testing.checker import check_history
 from fairway.testing.history import Header, History, load
 from tests.faults.machine import Machine
 from tests.faults.places import place, unsound
+from tests.kill.counting import acknowledged
 from tests.kill.draining import drain
 from tests.kill.follower import Follower
 from tests.kill.recorded import Lines
@@ -92,7 +93,7 @@ def lose_power(folder: Path, seed: int, cycles: int, record: Callable[..., None]
     print(f"{outages.left['changes']} changes of the disk; {dict(sorted(told.items()))}")
     record(
         "power cuts under load",
-        operations=outages.follower.calls,
+        operations=acknowledged(history),
         faults=cycles,
         lost=len(violations),
         seed=seed,

@@ -59,8 +59,8 @@ class ClusterWorld(World):
 
     def down(self, what: str) -> None:
         super().down(what)
+        self.faults["late_writes"] += len(self.cluster.under_way)
         self.cluster.power_loss()
-        self.faults["late_writes"] += len(self.cluster.late)
 
 
 @contextmanager
