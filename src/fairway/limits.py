@@ -190,6 +190,7 @@ SPARK_CHUNK_ROWS: Final = (
 )
 SPARK_LIST_ROWS: Final = 100_000  # rows of a listing in one task
 SPARK_TASKS: Final = 8  # tasks in a micro-batch unless told; one costs about 35 ms
+SPARK_FUNCTION_BYTES: Final = 256 * 1024  # pickled; a longer one runs behind the source
 SPARK_RENEW_SECONDS: Final = (
     60.0  # how often a source says that it lives, and at least four times per silence
 )

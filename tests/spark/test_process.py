@@ -18,6 +18,7 @@ import pytest
 
 import fairway
 import fairway.spark
+from fairway import limits
 from fairway.errors import BadArgument, ConsumerFenced, ReservationOpen, SeqTrimmed
 from fairway.spark.processing import told
 from tests.spark.pipeline import collected, doubled, numbers, objects, patiently, produce, submit
@@ -486,3 +487,26 @@ def test_spark_finds_the_format_by_itself(spark: Any, url: str) -> None:
         fresh = spark.newSession()
         read = fresh.read.format("fairway").option("kind", "submissions")
         assert patiently(lambda: read.load(url).count()) == 1
+
+
+def test_a_function_of_many_bytes_runs_behind_the_source_and_does_the_same(spark: Any, url: str) -> None:
+    """What it is called with must not depend on how long it is."""
+    from fairway.spark.mapping import in_text
+
+    ballast = bytes(range(256)) * (limits.SPARK_FUNCTION_BYTES // 256)
+
+    def short(table: pa.Table) -> pa.Table:
+        return table.append_column("pid", pa.array([os.getpid()] * len(table)))
+
+    def long(table: pa.Table) -> pa.Table:
+        return short(table).append_column("more", pa.array([len(ballast)] * len(table)))
+
+    assert in_text(short, None, "arrow") is not None
+    assert in_text(long, None, "arrow") is None
+    for fn, columns in ((short, {"x", "pid"}), (long, {"x", "pid", "more"})):
+        sub = submit(url, numbers(4))
+        process(spark, url, fn=fn, consumer=fn.__name__)
+        with fairway.open(url) as q:
+            assert q.submission(sub.id).state == "completed"
+        mine = fairway.spark.collect(spark, url, submission=sub.id)
+        assert columns == {*mine.columns}

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from fairway.errors import BadArgument
 from fairway.spark.settings import READ, SINK, SOURCE, WRITE, Settings
-from fairway.spark.shapes import REFERENCE
+from fairway.spark.shapes import DONE, REFERENCE
 
 
 class FairwaySource(DataSource):
@@ -41,6 +41,8 @@ class FairwaySource(DataSource):
         # Spark does not say whether a stream or a batch is read; only a stream has a consumer.
         if "consumer" in self.options or "emit" in self.options:
             settings = Settings(self.given, SOURCE)
+            if settings["function"]:
+                return DONE
             return _schema_of_rows(settings) if settings["emit"] == "rows" else REFERENCE
         settings = Settings(self.given, READ)
         kind = settings.need("kind", "say what to read: submissions, chunks, results, events or dead")

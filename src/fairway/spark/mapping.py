@@ -1,13 +1,14 @@
-"""map_chunks: a function over tables, run on the executors once per chunk.
+"""map_chunks: a function over tables, run on the executors once per chunk, behind a source or inside of it.
 
 Guards: an error of the function, of a payload or of a result's schema fails its own chunk and no other.
 """
 
 from __future__ import annotations
 
+import base64
 import secrets
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -39,11 +40,7 @@ def map_chunks(
 
     `schema` is what every result must have; without it any table will do.
     """
-    if not callable(fn):
-        raise BadArgument(f"fn must be a function of a pyarrow.Table, not {fn!r:.80}", argument="fn")
-    promised = None if schema is None else arrow_of(schema_of(schema))
-    if format not in ("arrow", "parquet"):
-        raise BadArgument(f"format must be arrow or parquet, not {format!r}", argument="format")
+    promised = _promised(fn, schema, format)
 
     def transform(df: DataFrame) -> DataFrame:
         missing = [name for name in REFERENCE_ARROW.names if name not in df.columns]
@@ -51,19 +48,53 @@ def map_chunks(
             raise BadArgument(
                 f"map_chunks needs chunk references (emit=references); columns {', '.join(missing)} are missing"
             )
-        return df.mapInArrow(lambda batches: _run(batches, fn, promised, format), DONE)
+        return df.mapInArrow(lambda batches: _over(batches, fn, promised, format), DONE)
 
     return transform
 
 
-def _run(
+def _over(
     batches: Iterator[pa.RecordBatch], fn: TableFunction, promised: pa.Schema | None, format: str
 ) -> Iterator[pa.RecordBatch]:
+    return run((row for batch in batches for row in batch.to_pylist()), fn, promised, format)
+
+
+def in_text(fn: TableFunction, schema: str | StructType | pa.Schema | None, format: str) -> str | None:
+    """A function for the source to run where it reads, so that each task has one Python process and not two.
+
+    None if it is too long for an option of Spark.
+    """
+    from pyspark.serializers import CloudPickleSerializer
+
+    pickled = CloudPickleSerializer().dumps((fn, _promised(fn, schema, format), format))
+    return base64.b85encode(pickled).decode() if len(pickled) <= limits.SPARK_FUNCTION_BYTES else None
+
+
+def run_text(text: str, rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """Run what `in_text` wrote."""
+    from pyspark.serializers import CloudPickleSerializer
+
+    fn, promised, format = CloudPickleSerializer().loads(base64.b85decode(text))
+    return run(rows, fn, promised, format)
+
+
+def _promised(
+    fn: TableFunction, schema: str | StructType | pa.Schema | None, format: str
+) -> pa.Schema | None:
+    if not callable(fn):
+        raise BadArgument(f"fn must be a function of a pyarrow.Table, not {fn!r:.80}", argument="fn")
+    if format not in ("arrow", "parquet"):
+        raise BadArgument(f"format must be arrow or parquet, not {format!r}", argument="format")
+    return None if schema is None else arrow_of(schema_of(schema))
+
+
+def run(
+    rows: Iterable[dict[str, Any]], fn: TableFunction, promised: pa.Schema | None, format: str
+) -> Iterator[pa.RecordBatch]:
+    """What was done with each chunk."""
     writer = secrets.randbits(61)  # of this attempt of this task: a zombie of it cannot overwrite a result
-    for batch in batches:
-        for row in batch.to_pylist():
-            done = _one(row, fn, promised, format, writer)
-            yield pa.RecordBatch.from_pylist([done], DONE_ARROW)
+    for row in rows:
+        yield pa.RecordBatch.from_pylist([_one(row, fn, promised, format, writer)], DONE_ARROW)
 
 
 def _one(

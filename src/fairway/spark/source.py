@@ -180,6 +180,11 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # pyright: ignore[reportIncompatibleMethodOverride]
         assert isinstance(partition, References)
+        if self.settings["function"]:
+            from fairway.spark.mapping import run_text
+
+            yield from run_text(self.settings["function"], partition.rows)
+            return
         if not self.rows:
             yield pa.RecordBatch.from_pylist(partition.rows, REFERENCE_ARROW)
             return
