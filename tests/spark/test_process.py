@@ -491,7 +491,7 @@ def test_spark_finds_the_format_by_itself(spark: Any, url: str) -> None:
 
 def test_a_function_of_many_bytes_runs_behind_the_source_and_does_the_same(spark: Any, url: str) -> None:
     """What it is called with must not depend on how long it is."""
-    from fairway.spark.mapping import in_text
+    from fairway.spark.mapping import placed
 
     ballast = bytes(range(256)) * (limits.SPARK_FUNCTION_BYTES // 256)
 
@@ -501,8 +501,8 @@ def test_a_function_of_many_bytes_runs_behind_the_source_and_does_the_same(spark
     def long(table: pa.Table) -> pa.Table:
         return short(table).append_column("more", pa.array([len(ballast)] * len(table)))
 
-    assert in_text(short, None, "arrow") is not None
-    assert in_text(long, None, "arrow") is None
+    assert placed(short, None, "arrow")[0] is not None
+    assert placed(long, None, "arrow")[0] is None
     for fn, columns in ((short, {"x", "pid"}), (long, {"x", "pid", "more"})):
         sub = submit(url, numbers(4))
         process(spark, url, fn=fn, consumer=fn.__name__)

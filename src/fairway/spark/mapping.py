@@ -59,19 +59,24 @@ def _over(
     return run((row for batch in batches for row in batch.to_pylist()), fn, promised, format)
 
 
-def in_text(fn: TableFunction, schema: str | StructType | pa.Schema | None, format: str) -> str | None:
-    """A function for the source to run where it reads, so that each task has one Python process and not two.
+def placed(
+    fn: TableFunction | None, schema: str | StructType | pa.Schema | None, format: str
+) -> tuple[str | None, Callable[[DataFrame], DataFrame]]:
+    """A function as a text, for the source to run where it reads: each task has one Python process then, and not two.
 
-    None if it is too long for an option of Spark.
+    One that is too long for an option of Spark is no text, and is run by what is made of the source's DataFrame.
     """
     from pyspark.serializers import CloudPickleSerializer
 
+    behind = map_chunks(fn, schema, format=format)  # pyright: ignore[reportArgumentType]
     pickled = CloudPickleSerializer().dumps((fn, _promised(fn, schema, format), format))
-    return base64.b85encode(pickled).decode() if len(pickled) <= limits.SPARK_FUNCTION_BYTES else None
+    if len(pickled) > limits.SPARK_FUNCTION_BYTES:
+        return None, behind
+    return base64.b85encode(pickled).decode(), lambda df: df
 
 
 def run_text(text: str, rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-    """Run what `in_text` wrote."""
+    """Run what `placed` wrote."""
     from pyspark.serializers import CloudPickleSerializer
 
     fn, promised, format = CloudPickleSerializer().loads(base64.b85decode(text))
@@ -79,7 +84,7 @@ def run_text(text: str, rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBat
 
 
 def _promised(
-    fn: TableFunction, schema: str | StructType | pa.Schema | None, format: str
+    fn: TableFunction | None, schema: str | StructType | pa.Schema | None, format: str
 ) -> pa.Schema | None:
     if not callable(fn):
         raise BadArgument(f"fn must be a function of a pyarrow.Table, not {fn!r:.80}", argument="fn")

@@ -21,7 +21,7 @@ from fairway.errors import BadArgument, ConsumerFenced, FairwayError, OurError, 
 from fairway.face.queue import Queue
 from fairway.spark.columns import schema_of
 from fairway.spark.finishing import Finish
-from fairway.spark.mapping import TableFunction, in_text, map_chunks
+from fairway.spark.mapping import TableFunction, placed
 from fairway.spark.progress import Progress
 from fairway.spark.queues import hosting
 from fairway.spark.settings import SINK, Settings, located, path_of
@@ -99,7 +99,9 @@ def process(
     register(spark)
     url = located(url)
     both = {"queue": queue, "consumer": consumer, "objects": objects}
+    function, work = (None, rows) if rows is not None else placed(fn, schema, result_format)
     source = both | {
+        "function": function,
         "strategy": None if strategy is None else str(strategy),
         "maxChunksPerTrigger": max_chunks,
         "chunksPerTask": chunks_per_task,
@@ -108,16 +110,12 @@ def process(
     place = checkpoint or _checkpoint(url, queue, consumer)
     sink = both | {"path": url, "resultFormat": result_format, "perChunk": str(per_chunk).lower()}
     rows_schema = schema_of(schema) if rows is not None and schema is not None else None
-    if fn is not None:
-        source["function"] = in_text(fn, schema, result_format)
-    work = rows or map_chunks(fn, schema, format=result_format)  # pyright: ignore[reportArgumentType]
 
     def start(q: Queue, error: str) -> StreamingQuery:
         spark.createDataFrame([], "nothing int")  # makes it this thread's session, where Spark looks
         run = secrets.token_hex(8)  # new for every start, so that the one before is fenced out
         reader = spark.readStream.format("fairway").options(**_given(source), run=run, error=error)
-        df = (reader if rows_schema is None else reader.schema(rows_schema)).load(url)
-        df = df if source.get("function") else work(df)
+        df = work((reader if rows_schema is None else reader.schema(rows_schema)).load(url))
         # Not format("fairway"): for every commit of such a sink Spark makes a new process, and waits until it is there.
         finish = Finish(Settings(_given(sink) | {"run": run}, SINK), df.schema, output_mode == "complete", q)
         writer = df.writeStream.option("checkpointLocation", place).outputMode(output_mode)
