@@ -609,6 +609,25 @@ def test_leases_that_arrived_stay_when_their_process_goes(
     desk.q.complete(lease)
 
 
+def test_leases_reach_nobody_before_the_host_is_told_that_they_came(desk: Desk) -> None:
+    client = desk.attach()
+    out = client.attached._out
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.q.reserve, wait_seconds=60)
+        until(lambda: desk.q.stats().waiters == 1)
+        out._busy = True  # as if another thread were in the middle of a write
+        try:
+            desk.q.put(b"x")
+            until(lambda: desk.q.stats().chunks_leased == 1)
+            time.sleep(0.3)
+            assert not waiting.done(), "or a chunk that kills its worker would never count"
+        finally:
+            out._busy = False
+            out.flush()
+        (lease,) = waiting.result(30)
+        client.q.complete(lease)
+
+
 def test_a_call_is_sent_again_with_the_wait_that_is_left(desk: Desk) -> None:
     client = desk.attach()
     assert client.q.reserve(wait_seconds=0.001) == []

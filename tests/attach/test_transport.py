@@ -221,6 +221,33 @@ def test_what_does_not_go_out_at_once_is_pushed_later() -> None:
     other.close(), end.close()
 
 
+def test_who_asks_whether_a_frame_has_left_is_told_when_it_has() -> None:
+    raw, end = pair()
+    counted = Counting(end)
+    entered, go_on = threading.Event(), threading.Event()
+    counted.before = lambda: (entered.set(), go_on.wait(30))
+    told: list[int] = []
+    outbox = Outbox(end, lambda: told.append(1))
+    first = outbox.put(b"first")
+    leader = threading.Thread(target=outbox.flush)
+    leader.start()
+    assert entered.wait(30)
+    second = outbox.put(b"second")
+    outbox.flush()  # returns at once: somebody is at it
+    assert (first, second) == (1, 2) and not outbox.has_sent(second) and not told
+    go_on.set()
+    leader.join(30)
+    assert outbox.has_sent(second) and told
+    big = [outbox.put(b"x" * 100_000) for _ in range(20)][-1]
+    outbox.flush()
+    assert not outbox.has_sent(big)
+    told.clear()
+    other = UnixConnection(raw)
+    received(other, 22, outbox.push)
+    assert outbox.has_sent(big) and told
+    other.close(), end.close()
+
+
 def test_a_broken_connection_is_told_to_who_listens_not_to_who_sends() -> None:
     raw, end = pair()
     raw.close()

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from fairway.spark.columns import spark_of
 from fairway.spark.finishing import Finish
-from fairway.spark.mapping import run
+from fairway.spark.mapping import _over
 from fairway.spark.references import DONE_ARROW, REFERENCE_ARROW
 from fairway.spark.settings import SINK, SOURCE, Settings
 from fairway.spark.source import ChunkStream
@@ -119,7 +119,7 @@ class Player:
         elif self.mode == "echo":
             tasks = [list(reader.read(part)) for part in parts]
         else:
-            tasks = [list(run(reader.read(part), lambda t: t, None, self.format)) for part in parts]
+            tasks = [list(_over(reader.read(part), lambda t: t, None, self.format)) for part in parts]
         if number % 2:  # by turns as `process` has it, and as a sink by hand
             done: Any = Frame(tasks, lambda: self.here("worked"))
             writer(done, number)

@@ -24,7 +24,7 @@ from fairway.server.roots import Roots
 from fairway.spark import queues, source
 from fairway.spark.codec import decode
 from fairway.spark.columns import spark_of
-from fairway.spark.mapping import run
+from fairway.spark.mapping import _over
 from fairway.spark.places import folder_of, task_prefix
 from fairway.spark.references import DONE_ARROW, REFERENCE_ARROW
 from fairway.spark.settings import SOURCE, Settings
@@ -273,7 +273,7 @@ def test_a_server_that_dies_is_named_and_its_batch_comes_again(
         reader, writer = first.made()
         parts = reader.partitions({"seq": 0}, first.offsets[0])
     gone = server.url
-    done = [writer.write(run(reader.read(part), lambda t: t, None, "arrow")) for part in parts]
+    done = [writer.write(_over(reader.read(part), lambda t: t, None, "arrow")) for part in parts]
     with monkeypatch.context() as patch:
         patch.setattr(limits, "CLIENT_RETRY_SECONDS", 0.2)
         for call in (

@@ -34,6 +34,9 @@ if TYPE_CHECKING:  # a part of the engine, which only a host loads
 _CLOSE_SECONDS: Final = 5.0  # a close waits so long for calls that do not wait themselves
 
 OnLost = Callable[[str, list[Pending]], None]
+Heard = tuple[
+    int, Any, FairwayError | None, int
+]  # tag, reply, error, and the number of the frame that says Got
 
 
 class Attached:
@@ -61,6 +64,7 @@ class Attached:
         self._out = Outbox(connection, self._hearing.wake.ring)
         self._tags: dict[Pending, int] = {}  # every unanswered call, in order; 0: it has no number yet
         self._open: dict[int, Pending] = {}  # those that were sent, by tag
+        self._held: list[Heard] = []  # leases that came; the host does not know it yet
         self._last_tag = 0
         self._numbering = Numbering(numbers, lanes or Lanes(), self._internal, self._go_on)
         self._closed = False
@@ -217,46 +221,47 @@ class Attached:
             self._finish(reason)
 
     def _heard(self, messages: list[wire.ToAttached]) -> None:
-        answers: list[tuple[int, Any, FairwayError | None]] = []
         for message in messages:
             if isinstance(message, wire.Answer):
                 pending = self._open.get(message.tag)
                 if pending is not None:
-                    answers.append((message.tag, *self._read(pending, message)))
+                    self._held.append((message.tag, *self._read(pending, message)))
             elif isinstance(message, wire.Failed):
-                answers.append((message.tag, None, wire.error_of(message)))
+                self._held.append((message.tag, None, wire.error_of(message), 0))
             elif isinstance(message, wire.Bye):
                 self._hearing.bye = True
-        # Before anybody works on them: who dies from here on has had these leases, and that counts.
         self._out.flush()
+        # Nobody works on leases before word of it is on its way: who dies from then on has had them, and that counts.
+        held, self._held = self._held, []
         with self._lock:
-            for tag, reply, error in answers:
-                pending = self._open.pop(tag, None)
-                if pending is None:
-                    continue  # it was answered before it was given up
-                call = pending.call
-                if (
-                    type(error) is ClientUnknown
-                    and call is not None
-                    and self._numbering.begun_anew(pending, call)
-                ):
-                    self._dispatch(pending)
-                else:
-                    self._end(pending, reply, error)
+            for heard in held:
+                tag, reply, error, got = heard
+                if got and not self._out.has_sent(got):
+                    self._held.append(heard)
+                elif (pending := self._open.pop(tag, None)) is not None:  # it was not answered before
+                    self._answered(pending, reply, error)
             if not self._tags:
                 self._quiet.notify_all()
         self._out.flush()
 
-    def _read(self, pending: Pending, answer: wire.Answer) -> tuple[Any, FairwayError | None]:
+    def _answered(self, pending: Pending, reply: Any, error: FairwayError | None) -> None:
+        """Under the lock."""
+        call = pending.call
+        if type(error) is ClientUnknown and call is not None and self._numbering.begun_anew(pending, call):
+            self._dispatch(pending)
+        else:
+            self._end(pending, reply, error)
+
+    def _read(self, pending: Pending, answer: wire.Answer) -> tuple[Any, FairwayError | None, int]:
         if isinstance(pending.command, Read):
-            return None, None
+            return None, None, 0
         try:
             reply = wire.reply_to(pending.command, answer.reply)
         except msgspec.DecodeError as error:
-            return None, OurError(f"the host's answer cannot be understood: {error}")
+            return None, OurError(f"the host's answer cannot be understood: {error}"), 0
         if to_give_back(pending.command, reply):
-            self._out.put(wire.encode(wire.Got(answer.tag)))
-        return reply, None
+            return reply, None, self._out.put(wire.encode(wire.Got(answer.tag)))
+        return reply, None, 0
 
     def _finish(self, reason: str) -> None:
         """The connection is over."""

@@ -1,6 +1,7 @@
 """The outbox of an attached process: any number of threads put frames, one at a time sends them all.
 
 Guards: frames go out in the order they were put; what is put while one thread writes goes out with its next write.
+Who must not go on before a frame has left asks `has_sent`, and is told when it has.
 """
 
 from __future__ import annotations
@@ -17,20 +18,30 @@ _END_SECONDS = 1.0  # a write never blocks; one that was interrupted may never s
 class Outbox:
     """Frames on their way into a connection."""
 
-    def __init__(self, connection: Connection, blocked: Callable[[], None]) -> None:
+    def __init__(self, connection: Connection, ring: Callable[[], None]) -> None:
         self._connection = connection
-        self._blocked = (
-            blocked  # called when the connection takes no more just now; then somebody must `push`
-        )
+        # Called when the connection takes no more just now, so that somebody must `push`, and when it has taken what
+        # was asked for with `has_sent`.
+        self._ring = ring
         self._lock = threading.Lock()
         self._frames: list[bytes] = []
+        self._taken = 0  # frames that a thread took to send them
+        self._sent = 0  # frames that left
+        self._awaited = False
         self._busy = False
         self._over = False
 
-    def put(self, frame: bytes) -> None:
-        """Add a frame; `flush` sends it."""
+    def put(self, frame: bytes) -> int:
+        """Add a frame, which `flush` sends; gives its number."""
         with self._lock:
             self._frames.append(frame)
+            return self._taken + len(self._frames)
+
+    def has_sent(self, number: int) -> bool:
+        """Whether this frame and all before it have left; if not, `ring` is called when they have."""
+        with self._lock:
+            self._awaited = self._awaited or self._sent < number
+            return self._sent >= number
 
     def flush(self) -> None:
         """Send what was put, unless another thread is at it: then it sends this too."""
@@ -41,6 +52,7 @@ class Outbox:
                         return
                     self._busy = True
                     frames, self._frames = self._frames, []
+                    self._taken += len(frames)
                 self._write(frames)
         except PeerGone:
             return  # whoever receives hears of it, and tells everybody
@@ -61,7 +73,13 @@ class Outbox:
     def _write(self, frames: list[bytes]) -> None:
         try:
             if not (self._connection.send(frames) if frames else self._connection.flush()):
-                self._blocked()
+                self._ring()
+                return
+            with self._lock:
+                self._sent = self._taken
+                awaited, self._awaited = self._awaited, False
+            if awaited:
+                self._ring()
         except PeerGone:
             self._connection.cut()
             raise
