@@ -55,8 +55,9 @@ class LongestFirst(LoadFileScheduling):
         super()._assign_work_unit(node)
 
     def _free(self, node: Any) -> list[str]:
-        """The files of no area that another worker is in."""
-        taken = {self._area_of(other) for other in self.assigned_work if other is not node} - {None}
+        """The files of no area that another worker is in, and stays in."""
+        others = [other for other in self.assigned_work if other is not node and not other.shutting_down]
+        taken = {self._area_of(other) for other in others} - {None}
         return [file for file in self.workqueue if self.order.wide_area(file) not in taken]
 
     def _area_of(self, node: Any) -> str | None:

@@ -173,6 +173,14 @@ def test_the_longest_files_come_first_and_of_a_wide_area_one_at_a_time(project: 
     assert "longest files" in run.stdout
 
 
+def test_files_of_one_wide_area_alone_are_all_run(project: Project) -> None:
+    project.write("tests/order.toml", 'wide_areas = ["wide"]\n')
+    for name in "abcdef":
+        project.write(f"tests/wide/test_{name}.py", "\n".join(f"def test_{n}(): pass" for n in range(9)))
+    run = project.run("-n", "2", "--dist", "loadfile")
+    assert run.returncode == 0 and "54 passed" in run.stdout, run.stdout
+
+
 def test_the_order_names_files_that_are_there() -> None:
     order = tomllib.loads((HERE / "order.toml").read_text(encoding="utf-8"))
     assert order["wide_areas"] and order["seconds"]
