@@ -34,9 +34,8 @@ if TYPE_CHECKING:  # a part of the engine, which only a host loads
 _CLOSE_SECONDS: Final = 5.0  # a close waits so long for calls that do not wait themselves
 
 OnLost = Callable[[str, list[Pending]], None]
-Heard = tuple[
-    int, Any, FairwayError | None, int
-]  # tag, reply, error, and the number of the frame that says Got
+# An answer that came: tag, reply, error, and the number of the frame that says Got.
+Heard = tuple[int, Any, FairwayError | None, int]
 
 
 class Attached:
