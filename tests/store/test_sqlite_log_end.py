@@ -42,6 +42,20 @@ class Left:
         self.write(10)
         self._connection.execute("ROLLBACK")
 
+    def be_killed(self, rows: int) -> None:
+        """Leave in the log what another process wrote, all of its commit, before it could tell those that live."""
+        twin = self._folder / "twin.db"
+        for end in ("", "-wal"):
+            shutil.copy(f"{self._folder / 'work.db'}{end}", f"{twin}{end}")
+        other = apsw.Connection(str(twin))
+        other.execute(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+            " INSERT INTO events SELECT 1000 + i, 0, i, zeroblob(9000) FROM n",
+            (rows,),
+        )
+        shutil.copyfile(f"{twin}-wal", self._folder / "work.db-wal")
+        other.close()
+
     def leave(self) -> Path:
         (self._folder / "left").mkdir()
         for name in ("work.db", "work.db-wal"):
@@ -115,6 +129,19 @@ def test_a_log_that_was_begun_anew_in_its_old_place_is_no_damage(
     left.write(2)
     assert left.leave().stat().st_size > HEADER_BYTES + 20 * FRAME_BYTES
     assert left.warnings(caplog) == []
+
+
+def test_what_is_left_of_the_commit_of_a_killed_process_need_not_be_damage(
+    left: Left, caplog: pytest.LogCaptureFixture
+) -> None:
+    left.write(2)
+    left.be_killed(10)
+    left.write(1)  # over the first of its pages
+    assert left.leave().stat().st_size > HEADER_BYTES + 20 * FRAME_BYTES
+    (told,) = left.warnings(caplog)
+    assert (
+        "breaks off before 1 of its commits. If a process was killed while others had the file open" in told
+    )
 
 
 def test_commits_of_others_meanwhile_are_no_damage(

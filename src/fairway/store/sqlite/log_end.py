@@ -2,7 +2,8 @@
 
 Guards: a log that was damaged in its middle is not taken for a shorter one in silence. Each frame's checksum continues
 that of the frame before it, so a commit that fits its neighbour was once part of the log, whatever stands before both.
-After a power cut such commits are ones that nobody was told of; after anything else the disk lost them.
+After a power cut such commits are ones that nobody was told of, and so is one that a process had written when it was
+killed, if others had the file open: they write over it, and its end stays. After anything else the disk lost them.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ def warn_of_a_lost_end(connection: apsw.Connection, path: str, vfs: str | None) 
         file.xClose()
     if lost is not None:
         _log.warning(
-            "%s: its log breaks off %s. If the machine lost power or the disk reported errors, nobody was told that"
-            " these were stored; if not, the disk has damaged the log: check it, and compare with a backup.",
+            "%s: its log breaks off %s. If a process was killed while others had the file open, the machine lost"
+            " power or the disk reported errors, nobody was told that these were stored; if not, the disk has damaged"
+            " the log: check it, and compare with a backup.",
             path,
             lost,
         )
