@@ -341,6 +341,23 @@ def test_leases_that_did_not_arrive_go_back_and_those_that_did_stay(
         assert lease.attempt == 1, "it does not count"
 
 
+def test_leases_stay_if_their_process_said_they_came_though_a_write_finds_it_gone_first(
+    desk: Desk, hasty: None
+) -> None:
+    desk.q.put(b"x")
+    talk = Talk(desk.path)
+    tag = talk.ask(Reserve())
+    assert talk.hear().tag == tag
+    with desk.host.lock:  # the host is held up when it has read these two, and says something to the second
+        talk.say(wire.Ask(tag + 1, Call(Stats())), wire.GiveUp(tag + 2))
+        time.sleep(0.3)
+        talk.say(wire.Got(tag))
+        talk.close()
+    until(lambda: not desk.serving._peers and not desk.serving._rejoining)
+    time.sleep(0.3)
+    assert leased(desk) == 1
+
+
 def test_named_leases_stay_though_nobody_got_them(desk: Desk, hasty: None) -> None:
     desk.q.put(b"x")
     talk = Talk(desk.path)

@@ -6,11 +6,15 @@ Guards: leases that left for a process and are not known to have arrived are nev
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
 
 from fairway.engine.commands import Call, Reserve, Reserved
+from fairway.runtime import wire
 from fairway.runtime.host import Host
 from fairway.runtime.pending import Pending
-from fairway.runtime.transport.port import Connection
+from fairway.runtime.transport.port import Connection, PeerGone
 
 Request = tuple[int, int]  # (client, number)
 
@@ -35,6 +39,17 @@ class Peer:
         reply, command = pending.reply, pending.command
         if type(reply) is Reserved and reply.spans and not (type(command) is Reserve and command.consumer):
             self.unreceived[tag] = (request_of(pending.call), reply)
+
+    def hear_the_rest(self) -> None:
+        """Which leases it said it had before it went: a write hears of an end before what was said is read."""
+        self.connection.cut()  # nothing more comes
+        with suppress(PeerGone):
+            while self.unreceived:
+                for frame in self.connection.receive():
+                    with suppress(msgspec.DecodeError, ValueError, RecursionError):
+                        message = wire.at_host(frame)
+                        if type(message) is wire.Got:
+                            self.unreceived.pop(message.tag, None)
 
     def asked_again(self, request: Request) -> None:
         """Another connection of this process asks the same: what becomes of it is seen to there."""

@@ -319,6 +319,7 @@ class Serving:
         if peer.gone:
             return
         _log.info("process %d is no longer attached: %s", peer.connection.peer_pid, why)
+        peer.hear_the_rest()
         self._drop(peer)
         for _ in peer.give_up_waits(self._host):
             self._beat_if_due()
