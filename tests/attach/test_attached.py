@@ -614,7 +614,7 @@ def test_leases_reach_nobody_before_the_host_is_told_that_they_came(desk: Desk) 
     out = client.attached._out
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.q.reserve, wait_seconds=60)
-        until(lambda: desk.q.stats().waiters == 1)
+        until(lambda: desk.q.stats().waiters == 1 and not out._busy)
         out._busy = True  # as if another thread were in the middle of a write
         try:
             desk.q.put(b"x")

@@ -145,6 +145,8 @@ def last_counts(url: str) -> Counter[int]:
                 assert batch is not None
                 if batch.objects:
                     assert found.setdefault(batch.number, batch.objects) == batch.objects, "registered once"
-    (name,) = found[max(found)]
-    table = decode(read(name), "a result").to_pydict()
-    return Counter(dict(zip(table["k"], table["count"], strict=True)))
+    counts: Counter[int] = Counter()
+    for name in found[max(found)]:
+        table = decode(read(name), "a result").to_pydict()
+        counts.update(dict(zip(table["k"], table["count"], strict=True)))
+    return counts
