@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +17,13 @@ from fairway.testing.cassandra import Cluster
 from fairway.testing.cassandra.java import find_java
 from fairway.testing.cassandra.sharing import needed
 
+if TYPE_CHECKING:
+    from fairway.store.cassandra import Connection
+
 # A node of its own costs about 25 s of CPU, so this is for `make proof`.
 pytestmark = [pytest.mark.real, pytest.mark.proof, pytest.mark.timeout(600)]
 SECRET = "not-cassandra:p@ss/w"  # what must be escaped in a URL is in it
+ESCAPED = SECRET.replace(":", "%3A").replace("@", "%40").replace("/", "%2F")
 START_SECONDS = 120.0
 
 SETTINGS = """
@@ -68,27 +73,32 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
         ca, stranger = certificate(folder, "node"), certificate(folder, "stranger")
     with cluster:
         at = f"{cluster.hosts[0]}:{cluster.port}"
-        change_password(f"cassandra://cassandra:cassandra@{at}/k?ca={ca}")
+        change_password(at, ca)
         yield Secure(at, ca, stranger)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def change_password(url: str) -> None:
-    """The first user is made a moment after the node answers."""
+def change_password(at: str, ca: Path) -> None:
+    """The first user is made a moment after the node answers, and the node may remember its password for seconds."""
+    connection = opened(f"cassandra://cassandra:cassandra@{at}/k?ca={ca}")
+    try:
+        connection.session.execute(f"ALTER ROLE cassandra WITH PASSWORD = '{SECRET}'")
+    finally:
+        connection.close()
+    opened(f"cassandra://cassandra:{ESCAPED}@{at}/k?ca={ca}").close()
+
+
+def opened(url: str) -> Connection:
+    """Connect, when the node lets us in."""
     from fairway.store.cassandra import Address, Connection
 
     until = time.monotonic() + START_SECONDS
     while True:
         try:
-            connection = Connection.open(Address.parse(url, {}, {}))
-            break
+            return Connection.open(Address.parse(url, {}, {}))
         except fairway.FairwayError:
             assert time.monotonic() < until
             time.sleep(0.5)
-    try:
-        connection.session.execute(f"ALTER ROLE cassandra WITH PASSWORD = '{SECRET}'")
-    finally:
-        connection.close()
 
 
 def works(url: str, **options: object) -> None:
@@ -101,8 +111,7 @@ def works(url: str, **options: object) -> None:
 def test_tls_and_password_by_url_environment_and_argument(
     secure: Secure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    escaped = SECRET.replace(":", "%3A").replace("@", "%40").replace("/", "%2F")
-    works(f"cassandra://cassandra:{escaped}@{secure.at}/by_url?ca={secure.ca}")
+    works(f"cassandra://cassandra:{ESCAPED}@{secure.at}/by_url?ca={secure.ca}")
     works(f"cassandra://{secure.at}/by_url", user="cassandra", password=SECRET, tls=True, ca=str(secure.ca))
     for name, value in (("USER", "cassandra"), ("PASSWORD", SECRET), ("CA", str(secure.ca))):
         monkeypatch.setenv(f"FAIRWAY_CASSANDRA_{name}", value)
