@@ -129,7 +129,13 @@ def _running(*options: str) -> Iterator[str]:
     code = "from fairway.cli.app import main; main()"
     command = [sys.executable, "-c", code, "dev", "cassandra", *options]
     env = {**os.environ, "COLUMNS": "200"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
+    )
     try:
         assert process.stdout
         if "--json" in options:  # one line, and nothing else
