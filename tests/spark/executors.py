@@ -106,17 +106,17 @@ def folder_for_marks(folder: Path) -> str:
 
 
 def slow(marks: str, seconds: float, last: int) -> Any:
-    """A function that notes where chunks begin and end; the one at `last` waits until enough were killed."""
+    """A function that notes where chunks begin and end; the one with the row `last` waits until enough were killed."""
 
     def run(table: pa.Table) -> pa.Table:
         if table.num_rows:
-            first, pid = table["x"][0].as_py(), executor_of(os.getpid())
-            _note(marks, "begin", pid, first)
+            rows, pid = table["x"].to_pylist(), executor_of(os.getpid())
+            _note(marks, "begin", pid, rows[0])
             time.sleep(seconds)
             until = time.monotonic() + _HELD_SECONDS
-            while first == last and not os.path.exists(f"{marks}/enough") and time.monotonic() < until:
+            while last in rows and not os.path.exists(f"{marks}/enough") and time.monotonic() < until:
                 time.sleep(0.05)
-            _note(marks, "end", pid, first)
+            _note(marks, "end", pid, rows[0])
         return doubled(table)
 
     return run
