@@ -1,13 +1,14 @@
 """The server under consumers and producers, beside the peers that are installed, in one run.
 
     python bench/server.py [--workers 1] [--seconds 2] [--waiting-consumers 10000] [--waiting-producers 100000]
-                           [--quick] [--json FILE]
+                           [--backlog 1000000] [--quick] [--json FILE]
 
 Chunks/s of reserve + complete by batch size and consumers, messages/s of put, how long a waiting reserve takes to be
 woken, and the memory of waiting consumers and producers. The consumers are connections of one event loop, so that the
 client costs little; CPU time is that of the servers' processes. beanstalkd and Redis lists are spoken to in the same
 way; RQ, procrastinate and opsqueue (OPSQUEUE names its program) by one caller through their own clients, as in
-bench/queues.py. Every acknowledged write is synced, by the peers too.
+bench/queues.py. Every acknowledged write is synced, by the peers too, but for opsqueue. That one is also asked by eight
+consumers for its fair strategy, as Fairway is, with the same backlog (--backlog).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import Any
 import queues
 from figures import Figures, parser, times
 from peers.servers import free_port, located
+from served.beside import CONSUMERS as BESIDE
+from served.beside import TENANTS, measure_beside
 from served.line import measure_line
 from served.server import Line, Server, run, started
 from served.waiting import measure_waiting
@@ -41,6 +44,7 @@ USUAL = 8  # consumers where only one number of them is measured
 ANCHORS = {1: (620, 10), 64: (954, 30)}
 THROUGH_CLIENTS = ("RQ on Redis", "procrastinate on PostgreSQL", "opsqueue")
 START_SECONDS = 30.0
+ROUNDS = 3  # beside an opsqueue
 
 
 async def timed(
@@ -270,6 +274,20 @@ def tell_peers(figures: Figures, found: dict[str, Any]) -> None:
                 table.add(f"{peer}, {name}, one at a time", *theirs, *ours)
 
 
+def tell_beside(figures: Figures, found: dict[tuple[str, str, int], Any], backlog: int) -> None:
+    """Both under the same consumers; Fairway's fair strategy beside each of an opsqueue's."""
+    table = figures.table(
+        f"{BESIDE} consumers, threads of one program, each with a client of its own; {backlog:,} chunks of {TENANTS}"
+        " tenants wait, with payloads and results inline",
+        *("queue, strategy", "at a time", "chunks/s", "server CPU us each", "client CPU us each"),
+        *("Fairway with Fair does", "its server needs"),
+    )
+    for (queue, strategy, batch), (rate, served, mine) in found.items():
+        ours = found["Fairway", "Fair", batch]
+        beside = (times(ours[0], rate), times(ours[1], served)) if queue != "Fairway" else (None, None)
+        table.add(f"{queue}, {strategy}", batch, rate, served, mine, *beside)
+
+
 def tell_waiting(figures: Figures, found: dict[str, Any], wakes: list[float]) -> None:
     table = figures.table("Waiting", "what", "figure", "unit")
     table.add("a put until the reserve that waited has its answer, p50", statistics.median(wakes), "ms")
@@ -320,26 +338,36 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--waiting-consumers", type=int, default=10_000)
     options.add_argument("--waiting-producers", type=int, default=100_000)
+    options.add_argument("--backlog", type=int, default=1_000_000, help="chunks that wait beside an opsqueue")
+    options.add_argument("--only-beside", action="store_true", help="nothing but an opsqueue and Fairway")
     options.add_argument("--only-waiting", action="store_true", help="nothing but the crowds that wait")
     args = options.parse_args()
     if args.quick:
         args.workers, args.seconds, args.waiting_consumers, args.waiting_producers = 0, 0.05, 20, 20
     figures = Figures("server", args)
     with tempfile.TemporaryDirectory() as name:
-        folder, found = Path(name), {}
-        if not args.only_waiting:
+        folder = Path(name)
+        if not args.only_waiting and not args.only_beside:
             found = run(measure_fairway(args, folder))
             measure_peers(args, folder, found, figures)
             tell_work(figures, args, found)
             tell_peers(figures, found)
-        wakes = run(measure_wake(folder, 3 if args.quick else 100))
-        for who in ("consumers", "producers"):
-            print(f"  {who} that wait", file=sys.stderr, flush=True)
-            many = getattr(args, f"waiting_{who}")
-            found[who] = run(measure_waiting(folder, who, many, args.quick))
-        found["bucket consumers"] = run(measure_line(folder, args.waiting_consumers, args.quick))
-    tell_waiting(figures, found, wakes)
+        if not args.only_waiting and not args.quick and not queues.missing("opsqueue"):
+            tell_beside(figures, measure_beside(folder, args.backlog, args.seconds, ROUNDS), args.backlog)
+        if not args.only_beside:
+            measure_crowds(figures, args, folder)
     figures.end()
+
+
+def measure_crowds(figures: Figures, args: argparse.Namespace, folder: Path) -> None:
+    found: dict[str, Any] = {}
+    wakes = run(measure_wake(folder, 3 if args.quick else 100))
+    for who in ("consumers", "producers"):
+        print(f"  {who} that wait", file=sys.stderr, flush=True)
+        many = getattr(args, f"waiting_{who}")
+        found[who] = run(measure_waiting(folder, who, many, args.quick))
+    found["bucket consumers"] = run(measure_line(folder, args.waiting_consumers, args.quick))
+    tell_waiting(figures, found, wakes)
 
 
 if __name__ == "__main__":

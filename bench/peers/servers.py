@@ -90,11 +90,12 @@ class FairwayServer(Served, Fairway):
         Peer.__init__(self, folder)
         self._made = {}
         port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
         serve = [sys.executable, "-m", "fairway.cli", "serve", "--store", "work.db", "--queue", "default"]
         self.start([*serve, "--port", str(port)])
 
         def connect() -> None:
-            queue: Any = fairway.open(f"http://127.0.0.1:{port}")
+            queue: Any = fairway.open(self.url)
             try:
                 queue.stats()
             except BaseException:
@@ -325,6 +326,7 @@ class Opsqueue(Served):
         from opsqueue.producer import ProducerClient
 
         port, objects = free_port(), f"file://{folder}/objects"
+        self.port = port
         (folder / "objects").mkdir()
         self.start([self.program, "--port", str(port), "--database-filename", str(folder / "opsqueue.db")])
         until(lambda: socket.create_connection(("127.0.0.1", port)).close())
