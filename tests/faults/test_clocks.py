@@ -6,6 +6,8 @@ Guards: clocks decide when, never whether: no chunk has two holders, nothing com
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 import fairway
 from fairway.model.lease import Lease
+from fairway.runtime.looking import look
 from fairway.store.sqlite import SqliteStore
 from fairway.testing.checker import check_history
 from fairway.testing.history import load
@@ -83,6 +86,76 @@ def test_a_wall_clock_that_was_set_back_before_a_start_ends_nothing_and_repeats_
         assert q.put(b"new").id > last, "ids rise whatever the clock says"
         assert payloads(q) == [b"new"]
         assert q.complete(held, result=b"done") == "done"
+
+
+MINUTE = 60.0
+
+
+def test_time_goes_on_after_a_start_with_the_wall_clock_set_back(tmp_path: Path, clocks: Clocks) -> None:
+    """From the time that is stored, at once, and no further than the seconds that pass."""
+    with opened(tmp_path / "work.db") as q:
+        busy(q)
+        last = q.put(b"last").created
+        (lease,) = q.reserve(lease_seconds=60)
+    clocks.wall -= HOUR
+    with opened(tmp_path / "work.db") as q:
+        assert last <= q.put(b"new", delay_seconds=90).created < last + MINUTE, "not back, and no leap"
+        assert q.reserve(10) == [], "no lease is over early"
+        clocks.slept += MINUTE + 1
+        (held, again) = q.reserve(10, lease_seconds=60)
+        assert (held.payload, again.payload, again.attempt) == (b"held", b"last", lease.attempt + 1)
+        clocks.slept += MINUTE
+        assert b"new" in payloads(q), "delays run"
+        clocks.slept += 10 * MINUTE
+        assert b"later" in payloads(q)
+        assert [one.state for one in q.submissions(state="failed")] == ["failed"], "deadlines too"
+
+
+def test_waits_end_after_a_start_with_the_wall_clock_set_back(tmp_path: Path, clocks: Clocks) -> None:
+    path = tmp_path / "work.db"
+    with opened(path) as q:
+        q.put(b"x")
+        held = q.reserve(lease_seconds=60)
+    clocks.wall -= HOUR
+    found: list[list[Lease]] = []
+    with opened(path) as q:
+        sent = time.monotonic()
+        waiting = threading.Thread(target=lambda: found.append(q.reserve(wait_seconds=0.2)), daemon=True)
+        waiting.start()
+        waiting.join(20)
+        assert (found, len(held)) == ([[]], 1)
+        assert time.monotonic() - sent >= 0.2
+
+
+def test_time_goes_on_for_who_takes_over_with_a_wall_clock_that_is_behind(
+    tmp_path: Path, clocks: Clocks
+) -> None:
+    """The process takes its own queue over anew, by the same steps as the queue of a host that died."""
+    path = tmp_path / "work.db"
+    with fairway.open(path) as q:
+        last = q.put(b"held").created
+        (held,) = q.reserve(lease_seconds=60)
+        clocks.wall -= HOUR
+        rival = SqliteStore.open(path, "default")
+        rival.take_over()
+        rival.close()
+        assert last <= q.put(b"new").created < last + MINUTE
+        assert payloads(q) == [b"new"]
+        clocks.slept += MINUTE + 1
+        assert payloads(q) == [b"held", b"new"]
+        with pytest.raises(fairway.LeaseLost):
+            q.complete(held)
+
+
+def test_who_only_looks_sees_time_go_on_too(tmp_path: Path, clocks: Clocks) -> None:
+    path = tmp_path / "work.db"
+    with opened(path) as q:
+        q.put(b"later", delay_seconds=60)
+    clocks.wall -= HOUR
+    with look(path) as q:
+        assert "0 of 1" in q.explain()
+        clocks.slept += MINUTE + 1
+        assert "1 of 1" in q.explain()
 
 
 def test_a_wall_clock_that_was_set_forward_before_a_start_lets_what_is_due_come_and_holders_finish(

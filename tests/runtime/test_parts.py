@@ -76,6 +76,25 @@ def test_the_clock_does_not_follow_the_wall(monkeypatch: pytest.MonkeyPatch) -> 
     assert clock.now() >= before
 
 
+@pytest.mark.parametrize("ahead", [-50.0, 0.0, 50.0])
+def test_the_clock_goes_on_from_what_is_stored_and_not_from_before(
+    monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    """By the rule that the simulator's owners follow too: the later of the two, and then what is counted."""
+    counted = [1000.0]
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: counted[0])
+        patch.setattr(time, "time", lambda: 5000.0)
+        clock = Clock()
+        for n in range(3):  # engines come and go; only the first may be ahead of the wall
+            began = clock.now() + ahead if n == 0 else clock.now() - 1
+            expected = max(clock.now(), began)
+            clock.go_on_from(began)
+            assert clock.now() == expected
+            counted[0] += 7
+            assert clock.now() == expected + 7
+
+
 def test_the_clock_is_right_though_its_thread_had_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the two looks at the clocks others may run."""
     passed = [0.0]

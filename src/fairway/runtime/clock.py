@@ -1,12 +1,14 @@
-"""Engine time: the wall clock at the start plus monotonic time since.
+"""Engine time: the wall clock at the start, or what is stored if that is later, plus monotonic time since.
 
-Guards: it never runs backward, whatever is done to the wall clock while the process lives.
+Guards: it never runs backward and never stands still, whatever is done to the wall clock, now or between two starts.
 """
 
 from __future__ import annotations
 
 import time
 from typing import Final
+
+from fairway.engine.timing import counted_on
 
 _LOOKS: Final = 3
 
@@ -21,6 +23,10 @@ class Clock:
 
     def now(self) -> float:
         return self._offset + time.monotonic()
+
+    def go_on_from(self, began: float) -> None:
+        """An engine has begun at this time: it may be ahead of the wall clock, and counts on from there."""
+        self._offset = counted_on(self._offset, began, time.monotonic())
 
 
 def wall_offset() -> float:

@@ -18,16 +18,18 @@ from fairway.runtime.collecting import Pause
 from fairway.store.port import Store
 
 
-def load_sound(source: Source, meta: Meta, start: Start) -> Engine:
+def load_sound(source: Source, meta: Meta, start: Start, clock: Clock) -> Engine:
     """An engine from what is stored; bytes that make no sense are damage, whatever error they lead to."""
     try:
-        return Engine.load(source, meta, start)
+        engine = Engine.load(source, meta, start)
     except FairwayError:
         raise
     except Exception as error:
         raise StoreCorrupt(
             f"The file is damaged: what is stored cannot be read ({error!r}); nothing was changed. Restore a backup."
         ) from error
+    clock.go_on_from(engine.state.now)
+    return engine
 
 
 def load(
@@ -52,7 +54,7 @@ def load(
     pause = Pause()
     pause.begin()  # the collector would walk over all of it many times
     try:
-        engine = load_sound(store, meta, start)
+        engine = load_sound(store, meta, start, clock)
         pause.end(engine)
     finally:
         pause.end()

@@ -42,7 +42,7 @@ class LookPort:
         try:
             start = Start(name, secrets.randbits(32), secrets.randbits(64), self._clock.now())
             # An engine that no group of is ever closed: what is due happens in its memory and nowhere else.
-            self._engine = load_sound(self._store, self._store.meta, start)
+            self._engine = load_sound(self._store, self._store.meta, start, self._clock)
         except BaseException:
             self._store.close()
             raise

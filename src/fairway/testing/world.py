@@ -16,6 +16,7 @@ from fairway.engine import commands as c
 from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
 from fairway.engine.state import Start
+from fairway.engine.timing import counted_on
 from fairway.errors import StoreFailed
 from fairway.model.page import results_of as page_results
 from fairway.store.memory.shelf import Fault, Shelf
@@ -69,7 +70,7 @@ class World:
         self.script = Script(profile)
         self.owner: Owner | None = None
         self.zombies: list[Owner] = []
-        self.bases: dict[int, float] = {}  # an owner's clock less the world's
+        self.offsets: dict[int, float] = {}  # an owner's clock less the world's
         self.starts = 0
         self.above_id = 0
         self.forgets = False  # the next start forgets all leases
@@ -103,7 +104,7 @@ class World:
         except StoreFailed:
             self.faults["failed_start"] += 1
             return
-        self.bases[id(owner)] = owner.engine.state.now - self.now
+        self.offsets[id(owner)] = counted_on(wall - self.now, owner.engine.state.now, self.now)
         self.owner = owner
         more: dict[str, Any] = {"forget_leases": True} if forget else {}
         self.recorder.note(self.now, "start", clock=wall, **more)
@@ -115,7 +116,7 @@ class World:
 
     def clock(self, owner: Owner) -> float:
         """What an owner believes the time to be."""
-        return self.now + self.bases[id(owner)]
+        return self.now + self.offsets[id(owner)]
 
     def down(self, what: str) -> None:
         """The owner is gone, with everything it had not sent."""
