@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import fairway
 from fairway.face.verbs import Verbs
 from fairway.runtime.blocking import ThreadPort
+from fairway.runtime.numbers import Numbers
 from fairway.runtime.objects import ObstoreObjects, read
 from fairway.runtime.opening import writer
 from fairway.runtime.running import Running
@@ -23,6 +24,11 @@ def running(
     run = Running("default", store or MemoryStore.open("default", shelf))
     with queue_on(run) as queue:
         yield queue, run
+
+
+def acknowledges_all(numbers: Numbers) -> bool:
+    """Whether every number that was given is told as received with the next call, as at rest it must be."""
+    return numbers.client > 0 and numbers.received == numbers._last
 
 
 @contextmanager

@@ -12,6 +12,9 @@ import pytest
 
 import fairway
 from fairway.engine.commands import Reserve
+from fairway.engine.lookups import Found, Lookups
+from fairway.runtime.host import Host
+from tests.runtime.running import acknowledges_all
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -107,6 +110,41 @@ def test_a_cancelled_wait_vanishes(url: str) -> None:
             await q.put(b"x")
             assert [lease.payload for lease in await tasks[2]] == [b"x"]
             assert (await q.stats()).chunks_leased == 1
+
+    run(work())
+
+
+def test_calls_that_are_cancelled_before_their_lookup_ends_leave_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some are being looked up, the others wait for a thread that will not come for them any more."""
+    real, go_on = Lookups.read, threading.Event()
+
+    def slow(self: Lookups, source: Any) -> Found:
+        assert go_on.wait(60)
+        return real(self, source)
+
+    async def work() -> None:
+        async with fairway.aio.open(url) as q:
+            await q.put(b"before")
+            host = q._port._member.way  # type: ignore[attr-defined]
+            assert isinstance(host, Host)
+            monkeypatch.setattr(Lookups, "read", slow)
+            calls = [asyncio.create_task(q.put(b"never", key=str(n))) for n in range(20)]
+            calls += [asyncio.create_task(q.wait(1 << 40 | n, 60)) for n in range(20)]
+            await asyncio.sleep(0.1)
+            for call in calls:
+                call.cancel()
+            assert all(
+                isinstance(error, asyncio.CancelledError)
+                for error in await asyncio.gather(*calls, return_exceptions=True)
+            )
+            go_on.set()
+            await q.put(b"after", key="last")
+            await q.set_weight("a", 2)
+            assert acknowledges_all(host.numbers)
+            assert host.engine is not None and not host.engine.state.aside.tickets.open
+            assert [lease.payload for lease in await q.reserve(99)] == [b"before", b"after"]
 
     run(work())
 

@@ -17,7 +17,7 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.looping import LoopPort
 from fairway.store.memory import MemoryStore
 from fairway.store.memory.shelf import Fault, Shelf
-from tests.runtime.running import running
+from tests.runtime.running import acknowledges_all, running
 
 
 class Plan:
@@ -251,6 +251,25 @@ def test_an_engine_that_fails_in_a_call_is_rebuilt(monkeypatch: pytest.MonkeyPat
         q.complete(q.reserve(2))
         waiter.join(30)
         assert waiter.error is None
+
+
+def test_a_call_that_the_engine_failed_in_holds_no_number_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else no outcome after it were ever acknowledged, and after some thousand calls all were refused."""
+    with running() as (q, run):
+        q.put(b"x")
+        real = Engine.execute
+
+        def broken(self: Engine, *args: object) -> object:
+            real(self, *args)  # type: ignore[arg-type]
+            raise ZeroDivisionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "execute", broken)
+            with pytest.raises(fairway.OurError, match="ZeroDivisionError"):
+                q.put(b"no")
+        q.put(b"y")
+        assert acknowledges_all(run.host.numbers)
+        assert [lease.payload for lease in q.reserve(9)] == [b"x", b"y"]
 
 
 def test_a_client_that_was_forgotten_registers_again() -> None:

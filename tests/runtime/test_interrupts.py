@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from fairway.engine.engine import Engine
 from fairway.face import leasing
 from fairway.face.offers import offer
 from fairway.runtime.pending import Pending
-from tests.runtime.running import running
+from tests.runtime.running import acknowledges_all, running
 
 # An interrupt may fall into a callback of the collector, where nobody can raise it.
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
@@ -202,6 +204,53 @@ def test_a_storm_of_interrupts(tmp_path: Path) -> None:
             taken += [lease.payload or b"" for lease in leases]
     assert len(taken) == len(set(taken))
     assert stored <= set(taken) <= tried
+
+
+class Strike:
+    """Interrupts at the nth moment at which a signal may: a function of Fairway's is entered, or one in C returns."""
+
+    def __init__(self, moment: int) -> None:
+        self.left = moment
+        self.struck = False
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        file = frame.f_code.co_filename
+        if event in ("call", "c_return") and ("fairway/runtime" in file or file.endswith("engine/engine.py")):
+            if not self.left and not self.struck:
+                self.struck = True
+                raise KeyboardInterrupt
+            self.left -= 1
+
+
+@pytest.mark.parametrize("verb", ["put", "submit_with_a_key", "complete", "reserve"])
+def test_an_interrupt_at_any_moment_of_a_call_holds_no_number_and_no_lookup_back(verb: str) -> None:
+    """One number that is never acknowledged would keep every outcome after it, until all calls are refused."""
+    with running() as (q, run):
+        moment, struck = 0, True
+        while struck:
+            q.put(b"x")
+            leases = q.reserve(1)
+            calls: dict[str, Callable[[], Any]] = {
+                "put": lambda: q.put(b"y"),
+                "submit_with_a_key": lambda n=moment: q.submit([b"z"], key=f"k{n}"),
+                "complete": lambda held=leases: q.complete(held),
+                "reserve": lambda: q.reserve(1),
+            }
+            strike = Strike(moment)
+            sys.setprofile(strike)
+            try:
+                calls[verb]()
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.setprofile(None)
+            q.set_weight("a", 2)
+            q.set_weight("a", 1)
+            assert acknowledges_all(run.host.numbers), f"interrupted at moment {moment}"
+            assert run.host.engine is not None
+            assert not run.host.engine.state.aside.tickets.open, f"interrupted at moment {moment}"
+            moment, struck = moment + 1, strike.struck
+    assert moment > 50
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

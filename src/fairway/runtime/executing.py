@@ -19,7 +19,6 @@ from fairway.engine.commands import (
     Command,
     Purge,
     Register,
-    Reserve,
     Reserved,
     Submit,
 )
@@ -90,6 +89,8 @@ class Executing:
         self.engine: Engine | None = None  # None: being rebuilt
         self.life = 0  # rises with every engine
         self.whole = True  # False while a command is executed; found False, that command was interrupted
+        self.taken: Pending | None = None  # the call that is executed
+        self.holed = False  # a number may have been taken that nobody has
         self.closed = False  # no more calls from ports
         self.ended = False  # closed, and the store thread has gone: nothing more is carried out
         self.stopped: FairwayError | None = None  # why nothing works any more
@@ -116,32 +117,45 @@ class Executing:
         self, pending: Pending, found: Found | None = None, lead: bool = False
     ) -> Lookups | Closing | None:
         """Execute a call, or keep it for when there is an engine; see `send` for what is returned."""
-        if self.stopped is not None:
-            self._refuse(pending)
+        if self.stopped is not None or self.ended or self.usable() is None:
+            self._put_off(pending)
             return None
-        if self.ended:  # it was looking something up meanwhile
-            if not pending.remote:
-                pending.leave(None, Closed())
-            return None
-        if self.usable() is None:
-            self.later.append(pending)
-            self.ring()
-            return None
-        self.whole = False
+        self.whole, self.taken = False, pending
         try:
             todo = self._execute(pending, found, lead)
         except Exception as error:
             raise OurError(f"the engine failed, and the call had no effect: {error!r}") from error
-        self.whole = True
+        self.whole, self.taken = True, None
         return todo
+
+    def _put_off(self, pending: Pending) -> None:
+        """There is no engine to execute it."""
+        pending.wanted = None
+        if self.stopped is not None:
+            self._refuse(pending)
+        elif not self.ended:
+            self.later.append(pending)
+            self.ring()
+        elif not pending.remote:  # it was looking something up meanwhile
+            pending.leave(None, Closed())
 
     def usable(self) -> Engine | None:
         """The engine, unless there is none or a command in it was interrupted."""
         if not self.whole:
-            self.whole = True
             self.engine = None
+            self._interrupted(self.taken)
             self.ring()
+            self.whole, self.taken = True, None  # last: interrupted before, it is done again
         return self.engine
+
+    def _interrupted(self, pending: Pending | None) -> None:
+        """The call that was executed when its engine broke is told so by whoever sent it, and not carried out again."""
+        if pending is None:
+            return
+        if pending.call is None:
+            self.holed = True
+        elif pending.draft is None or pending.draft not in self.open:
+            self.over(pending)
 
     def _execute(self, pending: Pending, found: Found | None, lead: bool) -> Lookups | Closing | None:
         engine, command = self.engine, pending.command
@@ -159,7 +173,9 @@ class Executing:
         if found is None:
             wanted = engine.lookups(call)
             if wanted is not None:
+                pending.wanted = wanted
                 return wanted
+        pending.wanted = None
         draft = engine.execute(call, self.clock.now(), found)
         if type(draft.error) is ClientUnknown and self._was_never_stored(pending, call):
             call = pending.call = self._call(command)
@@ -310,7 +326,7 @@ class Executing:
         if pending is None:
             return
         if pending.call is not None:
-            self._over(pending)
+            self.over(pending)
         if type(draft.reply) is Accepted and type(pending.command) is Submit:
             self.payloads.add(draft.reply, pending.command.offers)
         if pending.lost:
@@ -319,16 +335,16 @@ class Executing:
             pending.leave(draft.reply, draft.error)
         self.open.pop(draft, None)
 
-    def _over(self, pending: Pending) -> None:
-        """Its number will not be sent again."""
+    def over(self, pending: Pending) -> None:
+        """Its number will not be sent again, and nobody asks what became of it."""
         call = pending.call
         if call is None or not call.number or pending.remote:
             return
-        pending.call = None  # told once: a lane would be given out twice
         if call.client == self.numbers.client:
             self.numbers.answered(call)
         elif self.lanes is not None:
             self.lanes.answered(call)
+        pending.call = None  # last: interrupted before, it is told again, which changes nothing
 
     def abandoned(self, pending: Pending) -> None:
         """An answer left that nobody can receive."""
@@ -356,15 +372,17 @@ class Executing:
         elif not (pending.remote and isinstance(self.stopped, RESENT)):
             pending.leave(None, copy_of(self.stopped))
 
-    def _give_up_lookups(self, pending: Pending, wanted: Lookups) -> None:
-        self._over(pending)
+    def give_up_lookups(self, pending: Pending, wanted: Lookups) -> None:
+        """Nobody reads what it needs, so it is not carried out."""
+        self.over(pending)
         engine = self.usable()
         if engine is not None and pending.life == self.life:
             engine.looked(wanted)
+        pending.wanted = None  # last: interrupted before, it is done again
 
     def dropped(self, pending: Pending) -> bool:
-        """Whether nobody needs this any more; a reserve may have leases already, which are found by its number."""
-        if not pending.lost or (type(pending.command) is Reserve and pending.call and pending.call.number):
+        """Whether nobody needs this any more."""
+        if pending.needed:
             return False
-        self._over(pending)
+        self.over(pending)
         return True

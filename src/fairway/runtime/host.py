@@ -42,7 +42,7 @@ class Host(Executing):
             return self.take(pending, lead=lead)
 
     def look(self, pending: Pending, wanted: Lookups, lead: bool = False) -> Closing | None:
-        """Read what a call needs, then carry it out. Blocks on the store."""
+        """Read what a call needs, then carry it out, if it was not given up. Blocks on the store."""
         while True:
             try:
                 found = wanted.read(self.store)
@@ -50,9 +50,14 @@ class Host(Executing):
                     self.confirm()
             except BaseException:
                 with self.lock:
-                    self._give_up_lookups(pending, wanted)
+                    self.give_up_lookups(pending, wanted)
                 raise
             with self.lock:
+                if pending.wanted is not wanted:
+                    return None
+                if not pending.needed:
+                    self.give_up_lookups(pending, wanted)
+                    return None
                 todo = self.take(pending, found, lead)
             if not isinstance(todo, Lookups):
                 return todo
@@ -80,8 +85,11 @@ class Host(Executing):
             if pending.left:
                 self._give_back(pending.command, pending.reply)
             elif pending.draft is not None and not pending.draft.answered:
-                self._over(pending)
+                self.over(pending)
                 self._vanish(pending.draft)
+            elif pending.wanted is not None and not pending.remote and pending.lives == 1:
+                # Who reads for other processes, or for what was sent before, sees to it: leases may be found by then.
+                self.give_up_lookups(pending, pending.wanted)
 
     def _vanish(self, draft: Draft) -> None:
         """Nobody waits for this answer any more. Called under the lock."""
@@ -136,6 +144,9 @@ class Host(Executing):
         with self.lock:
             again = [pending for pending in self.open.values() if not self.dropped(pending)]
             self.forget_unstored()
+            if self.holed:
+                self.numbers.__init__()
+                self.holed = False
             for pending in (*again, *self.later):
                 self.renumber(pending)
             for pending in again:
@@ -165,7 +176,7 @@ class Host(Executing):
             self.open.clear()
             self.later, self.behind, self.riding = [], [], []
             for pending in every:
-                if not pending.left and not self.dropped(pending):
+                if not self.dropped(pending) and (pending.lost or not pending.left):
                     self._refuse(pending)
 
     def abandon_engine(self, error: FairwayError | None) -> None:
@@ -180,14 +191,14 @@ class Host(Executing):
             waits = pending.until and pending.lives < _LIVES_MAX
             if error is not None and draft.answered and not waits:
                 del self.open[draft]
-                self._over(pending)
+                self.over(pending)
                 pending.leave(None, copy_of(error))
         self.ring()
 
     def fail_all(self, error: FairwayError) -> None:
         """Everybody who waits gets this error."""
         for pending in (*self.open.values(), *self.later, *self.behind, *self.riding):
-            self._over(pending)
+            self.over(pending)
             if not (pending.remote and isinstance(error, RESENT)):
                 pending.leave(None, copy_of(error))
         self.open.clear()

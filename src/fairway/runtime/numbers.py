@@ -17,11 +17,12 @@ class Numbers:
     __slots__ = ("_early", "_last", "client", "received", "stored")
 
     def __init__(self, client: int = 0, stored: bool = True) -> None:
-        self.client = client  # 0: not registered
+        self.client = 0  # until the rest is there: whoever is interrupted here begins once more
         self.stored = stored  # until then another engine may give the same id to somebody else
         self.received = 0
         self._last = 0
         self._early: set[int] = set()
+        self.client = client  # 0: not registered
 
     @staticmethod
     def needed(command: Command) -> bool:
@@ -36,13 +37,10 @@ class Numbers:
         return Call(command, self.client, self._last, self.received)
 
     def answered(self, call: Call) -> None:
-        """The answer has left, or the call will never be executed."""
-        if not call.number or call.client != self.client:
+        """The answer has left, or nobody will ask for it. Interrupted half way it is done again."""
+        if call.client != self.client or call.number <= self.received:
             return
-        if call.number != self.received + 1:
-            self._early.add(call.number)
-            return
-        self.received = call.number
-        while self._early and self.received + 1 in self._early:
-            self.received += 1
-            self._early.discard(self.received)
+        self._early.add(call.number)
+        while (number := self.received + 1) in self._early:
+            self.received = number
+            self._early.discard(number)

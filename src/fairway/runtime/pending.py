@@ -13,6 +13,7 @@ import msgspec
 
 from fairway.engine.commands import Call, Command, Part, Release, Reserve, Reserved, Wait
 from fairway.engine.draft import Draft
+from fairway.engine.lookups import Lookups
 from fairway.errors import FairwayError, OurError
 from fairway.face.reads import Read
 
@@ -37,6 +38,7 @@ class Pending:
         "remote",
         "reply",
         "until",
+        "wanted",
     )
 
     def __init__(
@@ -50,6 +52,7 @@ class Pending:
         self.fixed = False  # its number is the caller's own, who repeats it: it is never given another
         self.draft: Draft | None = None
         self.life = 0  # of the engine that it was looked up for
+        self.wanted: Lookups | None = None  # what is being looked up for it
         self.lives = 1  # how many engines it was sent to
         self.until = 0.0  # when its wait is over, if it waits; monotonic
         self.left = False
@@ -80,6 +83,22 @@ class Pending:
             self.call = msgspec.structs.replace(self.call, command=self.command)
         else:
             self.call = None
+
+    @property
+    def needed(self) -> bool:
+        """Whether anybody needs it still; a reserve may have leases already, which are found by its number."""
+        return not self.lost or (isinstance(self.command, Reserve) and self.numbered)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether it goes by a number: it may have been carried out, and what became of it is found by that."""
+        return self.call is not None and self.call.number > 0
+
+    def forsake(self) -> None:
+        """Its caller is gone, and will never ask again: nothing is waited for any more."""
+        self.lost, self.until = True, 0.0
+        if isinstance(self.command, Reserve):
+            self.command = msgspec.structs.replace(self.command, wait_seconds=0.0)
 
     def leave(self, reply: object, error: FairwayError | None) -> None:
         """Let the answer go. Called under the carrier's lock, so `notify` must be quick."""
