@@ -13,10 +13,12 @@ import pytest
 
 import fairway
 from fairway.engine.closing import Closing
-from fairway.engine.commands import SetWeight
+from fairway.engine.commands import Reserve, SetWeight, Submit
 from fairway.errors import StoreFailed
+from fairway.face.offers import offer
 from fairway.model.stored import Group
 from fairway.runtime import member as member_module
+from fairway.runtime.between import Between
 from fairway.runtime.blocking import ask
 from fairway.runtime.committer import Committer
 from fairway.runtime.door import Door
@@ -25,7 +27,7 @@ from fairway.store.memory import MemoryStore
 from fairway.store.memory.shelf import Fault, Shelf
 from tests.attach.conftest import over_both
 from tests.attach.member_script import PATIENT_SECONDS, Child, ChildError, wait_until
-from tests.runtime.running import running
+from tests.runtime.running import acknowledges_all, running
 
 pytestmark = pytest.mark.real
 
@@ -253,6 +255,65 @@ def test_one_who_never_hosts_gives_up_and_tries_again_with_the_next_call(path: P
             assert guest.way == "Attached"
 
 
+def test_a_call_that_was_sent_when_its_host_died_is_told_what_is_unknown_and_holds_nothing_back(
+    path: Path, host: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(member_module, "HOST_WAIT_SECONDS", 0.3)
+    told: list[fairway.FairwayError] = []
+
+    def put() -> None:
+        try:
+            q.put(b"perhaps")
+        except fairway.FairwayError as error:
+            told.append(error)
+
+    with fairway.open(path, host=False) as q:
+        q.put(b"before")
+        numbers = q._port._member._numbers  # type: ignore[attr-defined]
+        host.signal(signal.SIGSTOP)
+        caller = threading.Thread(target=put)
+        caller.start()
+        wait_until(lambda: numbers._last == 2)
+        host.kill()
+        caller.join(60)
+        (error,) = told
+        assert isinstance(error, fairway.NoHost)
+        assert "carried this call out is not known" in str(error)
+        with pytest.raises(fairway.NoHost) as never_sent:
+            q.put(b"no")
+        assert "not known" not in str(never_sent.value)
+        with Child.opened(path):
+            q.put(b"after")
+            q.put(b"after")
+            assert acknowledges_all(numbers)
+            assert q.stats().chunks_waiting == 3
+
+
+def test_what_was_told_that_no_host_is_there_is_not_carried_out_later_and_its_leases_go_back() -> None:
+    """The next host hears of its numbers: what the last one stored under them is asked for by nobody any more."""
+    with running() as (q, run):
+        q.put(b"x")
+        host, left = run.host, list[Pending]()
+        between = Between("default", lambda: None, lambda: run.store)
+        reserve, submit = host.numbers.call(Reserve(1)), host.numbers.call(Submit([offer([b"y"])]))
+        host.send(Pending(reserve.command, left.append, call=reserve))  # the answer is lost with the host
+        wait_until(lambda: len(left) == 1)
+        for call in (reserve, submit):
+            pending = Pending(call.command, left.append)
+            pending.call = call
+            between.send(pending)
+        with between.lock:
+            between.fail(fairway.NoHost())
+            assert [type(pending.error) for pending in left[1:]] == [fairway.NoHost] * 2
+            waiting = between.take()
+        for pending in waiting:
+            pending.begin_again()
+        host.resume(waiting)
+        wait_until(lambda: q.stats().chunks_leased == 0 and acknowledges_all(host.numbers))
+        assert [(lease.payload, lease.attempt) for lease in q.reserve(9)] == [(b"x", 1)]
+        assert len(left) == 3
+
+
 # -- moving ------------------------------------------------------------------------------------------------
 
 
@@ -346,6 +407,25 @@ def test_a_number_goes_elsewhere_only_if_its_client_is_stored(fault: Fault, know
         else:
             assert shelter.carried == []
             assert isinstance(pending.error, fairway.GroupUnknown)
+
+
+def test_numbers_that_nobody_asks_for_any_more_go_through_a_host_that_is_replaced_too() -> None:
+    with running() as (q, run):
+        q.put(b"x")
+        host = run.host
+        shelter = host.shelter = Fallen()
+        wait_until(lambda: host.sleeping_until > 0)  # else its store thread, still awake, would execute them
+        ghosts = [Pending(command, lambda _: None) for command in (Reserve(1), SetWeight("a", 2000))]
+        for ghost in ghosts:
+            ghost.call = host.numbers.call(ghost.command)  # type: ignore[arg-type]
+            ghost.leave(None, fairway.NoHost())
+            ghost.forsake()
+        with host.lock:
+            host.later += ghosts
+        host.stop(fairway.Fenced())
+        host.evacuate()
+        assert shelter.carried == ghosts[:1], "it may have leases, which the next host finds"
+        assert host.numbers._early == {3}, "and this one is told to be over"
 
 
 def test_who_is_replaced_while_a_group_is_being_stored_waits_for_what_became_of_it() -> None:

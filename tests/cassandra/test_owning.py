@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import fairway
+from fairway.engine.commands import SetWeight
 from fairway.errors import FairwayError, NotFound, NotOwner, StoreFailed
 from fairway.face.queue import Queue
 from fairway.face.verbs import Verbs
@@ -26,10 +27,12 @@ from fairway.runtime.host import Host
 from fairway.runtime.objects import ObstoreObjects, read
 from fairway.runtime.opening import writer
 from fairway.runtime.owning import Owner
+from fairway.runtime.pending import Pending
 from fairway.store.cassandra import Address, CassandraStore, Connection
 from fairway.store.cassandra.owning import Seen
 from fairway.testing.cassandra.sharing import Address as Cluster
 from tests.cassandra.proxy import Proxy
+from tests.runtime.running import acknowledges_all, running
 
 pytestmark = pytest.mark.real
 SCRIPT = Path(__file__).with_name("owner_script.py")
@@ -201,6 +204,38 @@ def test_a_call_that_may_be_stored_is_not_told_that_another_owns(
     with pytest.raises(NotOwner):
         q.put(b"surely not")
     assert sorted(lease.payload for lease in taken[0].reserve(max=9)) == [b"first", b"second"]
+
+
+def test_the_numbers_of_calls_that_an_owner_could_not_answer_hold_nothing_back() -> None:
+    """Neither of one whose outcome is unknown nor of one for which no owner could be had. No cluster is needed."""
+    owner = Owner(Address.parse("cassandra://nowhere/k"), "default", Asked())
+    with running() as (q, run):
+        q.put(b"x")
+        numbers = owner._numbers = run.host.numbers
+        told: list[Pending] = []
+        calls = [numbers.call(SetWeight("a", n + 1)) for n in range(2)]
+        pendings = [Pending(call.command, told.append) for call in calls]
+        for pending, call in zip(pendings, calls, strict=True):
+            pending.call = call
+        owner._running = run
+        run.host.unknown = True
+        owner.carry_on(pendings[0])
+        run.host.unknown = False
+        owner.carry_on(pendings[1])
+        owner._failed(NotOwner())
+        assert [type(pending.error) for pending in told] == [fairway.GroupUnknown, NotOwner]
+        with owner._between.lock:
+            waiting = owner._between.take()
+        for pending in waiting:
+            pending.begin_again()
+        run.host.resume(waiting)
+        q.set_weight("a", 7)
+        until = time.monotonic() + SOON_SECONDS
+        while not acknowledges_all(numbers):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert [tenant.weight for tenant in q.tenants() if tenant.name == "a"] == [7]
+    owner._running = None
 
 
 def test_an_owner_that_was_paused_wakes_up_as_nobody(url: str, join: Join) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
-from fairway.engine.commands import Call, Goodbye, Register, Reserve, Reserved
+from fairway.engine.commands import Call, Goodbye, Register, Reserved
 from fairway.engine.lookups import Lookups
 from fairway.errors import BadArgument, ClientUnknown, Closed, FairwayError, OurError, TooLarge
 from fairway.face.reads import Read, Where
@@ -109,8 +109,9 @@ class Attached:
                 self._give_back(pending)
             elif self._tags.get(pending, 0):
                 self._out.put(wire.encode(wire.GiveUp(self._tags[pending])))
-            elif self._tags.pop(pending, None) is not None:
-                self._numbering.answered(pending.call)
+            elif pending in self._tags:
+                self._numbering.answered(pending.call)  # first: who is interrupted here does it again
+                del self._tags[pending]
         self._out.flush()
 
     def unreceived(self, reserved: Reserved) -> None:
@@ -134,6 +135,8 @@ class Attached:
             lost = self._lost
             if closed:
                 pending.leave(None, Closed())
+            elif not pending.needed:
+                return self._numbering.answered(pending.call)
             elif not lost:
                 pending.arm()
                 self._tags[pending] = 0
@@ -280,17 +283,14 @@ class Attached:
 
     def _unanswered(self) -> Iterable[Pending]:
         for pending in self._tags:
-            call, command = pending.call, pending.command
-            if isinstance(command, Register | Goodbye):
+            if isinstance(pending.command, Register | Goodbye):
                 continue
-            if not pending.lost:
-                yield pending
-            elif call is not None and call.number and isinstance(command, Reserve):
-                # Leases that it may have got are found by its number, and given back.
-                pending.command = msgspec.structs.replace(command, wait_seconds=0.0)
+            if pending.lost:
+                pending.forsake()
+            if pending.needed:
                 yield pending
             else:
-                self._numbering.answered(call)
+                self._numbering.answered(pending.call)
 
     # -- the end
 

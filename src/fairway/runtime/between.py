@@ -1,6 +1,7 @@
 """Between two hosts: the way of calls that come while a process looks for the next one.
 
-Guards: a call that comes here is handed to the next host or gets an error; it keeps the number it has.
+Guards: a call that comes here is handed to the next host or gets an error; it keeps the number it has. A number that
+was sent is never forgotten: it stays, without its caller, until the next host hears that nobody asks for it any more.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fairway.engine.commands import Reserve, Reserved
+from fairway.engine.commands import Reserved
 from fairway.engine.lookups import Lookups
-from fairway.errors import Closed, FairwayError, GroupUnknown, StoreFailed
+from fairway.errors import Closed, FairwayError, GroupUnknown, NoHost, QueueHeld, StoreFailed
 from fairway.face.reads import Where
 from fairway.runtime.pending import Pending, copy_of, giving_back, to_give_back
 from fairway.store.port import Store
 
 if TYPE_CHECKING:  # a part of the engine, which only a host loads
     from fairway.engine.closing import Closing
+
+_PERHAPS = "Whether the last host carried this call out is not known: look before you repeat it"
 
 
 class Between:
@@ -52,12 +55,13 @@ class Between:
         raise AssertionError("nothing is looked up here")
 
     def give_up(self, pending: Pending) -> None:
-        """The caller is gone; a reserve that was sent before may have leases, so it goes on."""
+        """The caller is gone; what was sent before goes on, for its number and the leases that it may have."""
         with self.lock:
             pending.lost = True
-            sent = type(pending.command) is Reserve and pending.call is not None and pending.call.number
-            if pending in self._waiting and not sent:
-                self._waiting.remove(pending)
+            if pending in self._waiting:
+                pending.forsake()
+                if not pending.numbered:
+                    self._waiting.remove(pending)
             if pending.left:
                 self.abandoned(pending)
 
@@ -91,13 +95,27 @@ class Between:
     def fail(self, error: FairwayError) -> None:
         """No host can be had: everybody who waits is told so. Called under the lock."""
         for pending in self.take():
-            pending.leave(None, _told(error, pending))
+            self._end(pending, _told(error, pending))
+
+    def refuse(self, pending: Pending, error: FairwayError) -> None:
+        """This call alone gets an error."""
+        with self.lock:
+            self._end(pending, error)
+
+    def _end(self, pending: Pending, error: FairwayError) -> None:
+        pending.leave(None, error)
+        if pending.numbered and not pending.fixed:
+            pending.forsake()
+            self._waiting.append(pending)
 
 
 def _told(error: FairwayError, pending: Pending) -> FairwayError:
     """Of a call that was sent before nobody can say that it had no effect."""
-    if isinstance(error, StoreFailed) and pending.call is not None and pending.call.number:
-        unknown = GroupUnknown(f"its host is gone and the store fails, so the outcome is unknown: {error}")
-        unknown.__cause__ = error
-        return unknown
-    return copy_of(error)
+    if not pending.numbered or not isinstance(error, StoreFailed | NoHost | QueueHeld):
+        return copy_of(error)
+    if not isinstance(error, StoreFailed):
+        told: FairwayError = type(error)(f"{str(error).rstrip('.')}. {_PERHAPS}", **error.details)
+    else:
+        told = GroupUnknown(f"its host is gone and the store fails, so the outcome is unknown: {error}")
+    told.__cause__ = error
+    return told

@@ -157,9 +157,8 @@ class Owner:
     def carry_on(self, pending: Pending) -> None:
         """A call of a host that was fenced out."""
         running = self._running
-        sent = pending.call is not None and pending.call.number > 0
-        if sent and not self._standby and running is not None and running.host.unsure:
-            pending.leave(None, _unsure())
+        if pending.numbered and not self._standby and running is not None and running.host.unsure:
+            self._between.refuse(pending, _unsure())
         else:
             self._between.send(pending)
 
@@ -191,7 +190,7 @@ class Owner:
         with self._between.lock:
             waiting = self._between.take()
             for pending in waiting:
-                own = pending.call is not None and pending.call.number > 0 and not pending.fixed
+                own = pending.numbered and not pending.fixed
                 pending.leave(None, _unsure() if own and self._unsure else copy_of(error))
             if waiting:
                 # Their numbers are used by nobody any more: whoever is owner here next begins anew.
