@@ -135,6 +135,36 @@ def test_a_receipt_that_was_given_back_is_lost(ended_by: str) -> None:
         desk.restart()
 
 
+@pytest.mark.parametrize("results", [False, True])
+def test_a_receipt_given_twice_in_one_call_is_told_what_it_would_be_told_in_two(results: bool) -> None:
+    desk = Desk()
+    x, held = desk.submit(n=9), desk.reserve(6)
+    other = desk.reserve(3, lease=5)
+    desk.pass_time(10)
+
+    def complete(given: list[Part]) -> list[str]:
+        bodies = [b"%d" % n for n in range(sum(n for part in given for _, _, n in part.spans))]
+        return desk.complete(given, bodies if results else None)
+
+    assert complete(some(held, (x, 0), (x, 0), (x, 2), (x, 3), (x, 0), (x, 3), (x, 4))) == [
+        "done", "already", "done", "done", "already", "already", "done",
+    ]  # fmt: skip
+    assert complete([*some(held, (x, 1)), *some(other, (x, 6)), *some(held, (x, 1))]) == [
+        "done", "done", "already",
+    ]  # fmt: skip
+    late = desk.reserve()
+    again, lost = (x, 8), chunks(late)[0]
+    assert complete(some(other, again, lost, again, lost)) == ["done", "lost", "already", "lost"]
+    assert complete([*some(held, (x, 5), (x, 5)), *parts(late), *parts(late)]) == [
+        "done", "already", "done", "already",
+    ]  # fmt: skip
+    assert desk.show(x).state == "completed" and desk.stats().chunks_leased == 0
+    kept = {i: body for page in desk.store.results(x, 0, 9) for i, body in results_of(page.body)}
+    assert kept == (
+        {0: b"0", 2: b"2", 3: b"3", 4: b"6", 1: b"0", 6: b"1", 8: b"0", 5: b"0", 7: b"2"} if results else {}
+    )
+
+
 @pytest.mark.parametrize("page", [4, 65536])
 def test_the_same_receipt_gets_the_same_answer(monkeypatch: pytest.MonkeyPatch, page: int) -> None:
     small_pages(monkeypatch, page)

@@ -74,7 +74,7 @@ def test_a_chunk_named_twice_in_a_call_is_answered_once() -> None:
     desk = Desk()
     x = desk.submit(n=3)
     held = desk.reserve(3)
-    assert desk.complete(some(held, (x, 0), (x, 0)), [b"1", b"2"])[0] == "done"
+    assert desk.complete(some(held, (x, 0), (x, 0)), [b"1", b"2"]) == ["done", "already"]
     assert desk.fail(some(held, (x, 1), (x, 1))) == ["retrying", "lost"]
     assert desk.release(some(held, (x, 2), (x, 2))) == ["released", "lost"]
     assert desk.show(x).done == 1

@@ -128,6 +128,23 @@ def test_results_go_where_their_submission_keeps_them() -> None:
     assert shelf.written == {"memory://x/0.out.1.2.64": b"B"}
 
 
+def test_an_object_that_one_of_several_commands_registered_is_not_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A lease that is named twice so far apart that it goes in two commands: both places name the same object."""
+    monkeypatch.setattr(limits, "CALL_CHUNKS_MAX", 2)
+    shelf = Shelf()
+    outcomes = iter((Settled([("done", 1), ("lost", 1)]), Settled([("already", 1)])))
+    script = Script(Complete=lambda command: next(outcomes))
+    given = [lease(0, OBJECTS), lease(1, OBJECTS), lease(0, OBJECTS)]
+    assert script.run(verbs(shelf).complete(given, results=[b"a", b"b", b"late"])) == [
+        "done",
+        "lost",
+        "already",
+    ]
+    assert shelf.written == {"memory://x/0.out.1.2.64": b"a"}, "the result of the place that was done"
+
+
 def test_each_call_writes_under_a_number_of_its_own() -> None:
     shelf = Shelf()
     script = Script(Complete=lambda command: Settled([("done", 1)]))

@@ -76,6 +76,18 @@ def test_a_result_that_is_not_accepted_leaves_no_object(q: fairway.Queue, prefix
     assert [r.read() for r in q.results(second.submission)] == [b"good"]
 
 
+def test_a_lease_that_is_named_twice_keeps_the_result_that_was_registered(
+    q: fairway.Queue, prefix: str
+) -> None:
+    q.submit([b"a", b"b", b"c"], objects=prefix)
+    one, two, three = q.reserve(3)
+    assert q.complete([one, one, two], results=[b"A", b"no", b"B"]) == ["done", "already", "done"]
+    # Inline results are registered before those that are objects.
+    assert q.complete([three, three.receipt], results=[b"no", b"C"]) == ["already", "done"]
+    assert [r.read() for r in q.results(one.submission)] == [b"A", b"B", b"C"]
+    assert len(there(prefix)) == 5, "the object that lost against an inline result is gone"
+
+
 def test_results_written_by_the_worker_itself(q: fairway.Queue, prefix: str) -> None:
     q.submit([b"a", b"b"], objects=prefix)
     leases = q.reserve(2)

@@ -144,6 +144,22 @@ def test_no_result_object_is_left_that_the_queue_does_not_name_after_a_replay(ur
     assert len(made) == (CHUNKS if mode == "references" else batches), "what a replay wrote again is gone"
 
 
+def test_a_reference_that_comes_twice_keeps_the_result_that_was_registered(url: str) -> None:
+    """As from a frame that was cached and joined with itself: both rows name one object."""
+    player = Player(url, "references", lambda here: False)
+    reader, writer = player.made()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(4))
+    done = [
+        writer.write(_over(reader.read(part), lambda t: t, None, "arrow"))
+        for part in reader.partitions(start, end)
+    ]
+    writer.commit([*done, *done], 0)
+    with fairway.open(url) as q:
+        assert sum(one.done for one in q.submissions()) == 4
+    assert collected(url) == Counter(range(40))
+
+
 @pytest.mark.parametrize("mode", ["references", "echo"])
 def test_results_may_be_in_parquet(url: str, mode: str) -> None:
     player = Player(url, mode, lambda here: False)

@@ -83,12 +83,27 @@ def complete(state: State, command: Complete, found: Found) -> SettledReply:
 class _Accepting:
     """What a part of a complete changed so far."""
 
-    __slots__ = ("bodies", "held", "spans")
+    __slots__ = ("_looked", "_seen", "bodies", "held", "spans")
 
     def __init__(self) -> None:
         self.spans = Spans()
         self.held: dict[Hold, int] = {}  # how many chunks left each hold
         self.bodies: dict[int, list[tuple[int, bytes]]] = {}
+        self._seen: set[tuple[int, int]] = set()  # the chunks of the first spans, once somebody asked
+        self._looked = 0  # at so many spans
+
+    def took(self, id: int, index: int) -> bool:
+        """Whether the chunk is among those that were accepted: a lease may be named twice."""
+        spans = self.spans.spans
+        if not spans:
+            return False
+        last_id, start, many = spans[-1]  # it may grow yet
+        if last_id == id and start <= index < start + many:
+            return True
+        for its, start, many in spans[self._looked : -1]:
+            self._seen.update((its, at) for at in range(start, start + many))
+        self._looked = len(spans) - 1
+        return (id, index) in self._seen
 
     def leave(self, hold: Hold | None, n: int) -> None:
         """n chunks more left the hold."""
@@ -204,6 +219,8 @@ def _each_chunk(
                 touch(state, run)
         else:
             outcome = _late(state, run, index, hold, epoch, count)
+            if outcome == "lost" and accepting.took(id, index):
+                outcome = "already"
             if outcome != "done":
                 tally.add(outcome)
                 continue

@@ -6,7 +6,7 @@ Guards: a result object has a name that no other try uses, and is removed if it 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -51,7 +51,6 @@ class Registering:
         self._given = given
         self._names: dict[int, str] = {}
         self.uploads: dict[str, bytes] = {}
-        self.useless: list[str] = []
         self.outcomes: list[Outcome] = ["lost"] * len(given)
         inline: list[int] = []
         objects: list[int] = []
@@ -92,7 +91,7 @@ class Registering:
         name = lease.result_object(writer)
         assert name is not None
         self._names[place] = name
-        self.uploads[name] = blob
+        self.uploads.setdefault(name, blob)  # of a lease that is named twice the first result counts
 
     def settled(self, places: list[int], outcomes: list[Outcome]) -> None:
         """The outcomes of one of the commands."""
@@ -100,8 +99,17 @@ class Registering:
             self.outcomes = outcomes
         for place, outcome in zip(places, outcomes, strict=True):
             self.outcomes[place] = outcome
-            if outcome != "done" and place in self._names:
-                self.useless.append(self._names[place])
+
+    def useless(self) -> list[str]:
+        """The objects that were written and not registered, when everything is settled."""
+        return unregistered((name, self.outcomes[place]) for place, name in self._names.items())
+
+
+def unregistered(settled: Iterable[tuple[str, Outcome]]) -> list[str]:
+    """The names of which no completion was done: a lease that is named twice has one name and two outcomes."""
+    told = list(settled)
+    done = {name for name, outcome in told if outcome == "done"}
+    return [name for name in dict.fromkeys(name for name, _ in told) if name not in done]
 
 
 class _Inline:

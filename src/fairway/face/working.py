@@ -184,8 +184,8 @@ class WorkVerbs:
         for leases, command in registering.commands:
             settled: Settled = yield Ask(command)
             registering.settled(leases, spread(settled.outcomes))
-        if registering.useless:
-            yield Do(lambda: self._objects.remove(registering.useless))
+        if useless := registering.useless():
+            yield Do(lambda: self._objects.remove(useless))
         return registering.outcomes
 
     def fail(

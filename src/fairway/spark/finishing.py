@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from fairway.errors import BadArgument
 from fairway.face.batches import Completion, Failure
+from fairway.face.results import unregistered
 from fairway.runtime.objects import ObstoreObjects
 from fairway.spark.batches import batch_result, in_batch
 from fairway.spark.places import batches_folder, folder_of, under
@@ -165,12 +166,12 @@ class Finish(DataSourceStreamArrowWriter):
             others=in_batch(batchId) if whole else None,
             whole=whole,
         )
-        useless = [
-            name
+        useless = unregistered(
+            (name, verdict)
             for part, given in zip(outcome.completed, names, strict=True)
             for verdict, name in zip(part, given, strict=True)
-            if verdict != "done" and name is not None
-        ]
+            if name is not None
+        )
         if whole and not outcome.rest:
             if objects and not outcome.before and not self.complete:
                 raise _nowhere(batchId, sum(count for _, count in objects))
