@@ -314,6 +314,16 @@ def test_events_as_arrow(q: fairway.Queue) -> None:
     assert q.events_arrow(after=events[-1].number).num_rows == 0
 
 
+@pytest.mark.parametrize("after", [2**48, 2**62, 2**63 - 1])
+def test_no_event_comes_after_the_last_group_that_can_be(tmp_path: Path, after: int) -> None:
+    """Places of a file are shared: those of its second queue begin above all of the first."""
+    pytest.importorskip("pyarrow")
+    with fairway.open(tmp_path / "w.db") as first, fairway.open(tmp_path / "w.db", "second") as second:
+        for q in (first, second):
+            q.put(b"x")
+            assert list(q.events(after=after)) == [] and q.events_arrow(after=after).num_rows == 0
+
+
 def test_events_as_arrow_without_pyarrow_says_what_to_install(
     q: fairway.Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,7 +141,7 @@ class Reading:
 
     def events(self, after: int, limit: int) -> list[tuple[int, float, bytes]]:
         start, end = places(self._queue)
-        found = self._all("events", (start + after, end, limit))
+        found = self._all("events", (min(start + after, end), end, limit))
         return [(place - start, time, unseal(body, seals.place(place))) for place, time, body in found]
 
     def _all(self, name: str, values: Sequence[Any]) -> list[Any]:

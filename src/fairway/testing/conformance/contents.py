@@ -74,6 +74,7 @@ class ContentRules:
             owner.write(events=b"e%d" % n if n != 2 else b"", event_time=float(10 * n))
         assert owner.store.events(0, 10) == [(1, 10.0, b"e1"), (3, 30.0, b"e3"), (4, 40.0, b"e4")]
         assert owner.store.events(1, 1) == [(3, 30.0, b"e3")]
+        assert owner.store.events(4, 10) == owner.store.events(2**63 - 1, 10) == []
         owner.write(purge_events_before=30.0, events=b"e5", event_time=5.0)
         assert [number for number, _, _ in owner.store.events(0, 10)] == [3, 4, 5]
 
