@@ -51,6 +51,10 @@ def in_a_row(owner: Owner, many: int) -> list[Row]:
     return [Row(owner.id(1) + n, n, "t", 0.0, {}, b"body", (b"payload %d" % n,)) for n in range(many)]
 
 
+def oldest(owner: Owner, before: float, limit: int) -> list[int]:
+    return [id for _, id in owner.store.ended_before(before, limit)]
+
+
 def ends(rows: list[Row], at: float = 1.0) -> list[End]:
     return [End(row.id, row.pass_, "t", "completed", at, b"end") for row in rows]
 
@@ -65,7 +69,7 @@ def test_those_that_end_together_are_one_row(cluster: Cluster, owner: Owner) -> 
     owner.write(rows=rows)
     owner.write(ends=ends(rows))
     ids = [row.id for row in rows]
-    assert owner.store.ended_before(2.0, 10_000) == ids
+    assert oldest(owner, 2.0, 10_000) == ids
     assert [len(ids) for ids in lists(cluster).values()] == [CASSANDRA_ENDING_IDS, 1], "a long one is two"
     assert not any(len(one.rows) for one in cluster.tables["times"].partitions.values())
 
@@ -76,17 +80,17 @@ def test_a_run_is_in_one_list_for_as_long_as_it_is_ended(cluster: Cluster, owner
     owner.write(rows=rows)
     owner.write(ends=ends(rows))
     owner.write(moves=[Move(ids[1], 1, 9)])
-    assert owner.store.ended_before(2.0, 9) == [ids[0], ids[2], ids[3]], "one lives again"
+    assert oldest(owner, 2.0, 9) == [ids[0], ids[2], ids[3]], "one lives again"
     owner.write(ends=[End(ids[1], 9, "t", "completed", 1.0, b"end")])
-    assert owner.store.ended_before(2.0, 9) == ids, "and ended again, at the same time, in another group"
+    assert oldest(owner, 2.0, 9) == ids, "and ended again, at the same time, in another group"
     owner.write(moves=[Move(ids[2], 2, 7)], ends=[End(ids[2], 7, "t", "completed", 5.0, b"end")])
-    assert owner.store.ended_before(9.0, 9) == [ids[0], ids[1], ids[3], ids[2]]
+    assert oldest(owner, 9.0, 9) == [ids[0], ids[1], ids[3], ids[2]]
     assert sorted(lists(cluster).values()) == [[ids[0], ids[3]], [ids[1]], [ids[2]]]
     owner.write(purge=[ids[0], ids[1]])
-    assert owner.store.ended_before(9.0, 9) == [ids[3], ids[2]]
+    assert oldest(owner, 9.0, 9) == [ids[3], ids[2]]
     assert sorted(lists(cluster).values()) == [[ids[2]], [ids[3]]], "an empty list is gone"
     owner.write(purge=ids)
-    assert owner.store.ended_before(9.0, 9) == [] and not lists(cluster)
+    assert oldest(owner, 9.0, 9) == [] and not lists(cluster)
 
 
 def test_the_oldest_come_first_whatever_group_ended_them(owner: Owner) -> None:
@@ -96,7 +100,7 @@ def test_the_oldest_come_first_whatever_group_ended_them(owner: Owner) -> None:
         owner.write(ends=ends([rows[place]]))
     owner.write(ends=ends([rows[4]], at=0.5))
     expected = [rows[place].id for place in (4, 1, 3, 5)]
-    assert [owner.store.ended_before(2.0, limit) for limit in (1, 2, 9)] == [
+    assert [oldest(owner, 2.0, limit) for limit in (1, 2, 9)] == [
         expected[:1],
         expected[:2],
         expected,

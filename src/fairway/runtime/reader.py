@@ -7,7 +7,6 @@ whoever waits for the lock gets it.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from typing import Final
@@ -16,11 +15,11 @@ from fairway.engine.engine import Engine
 from fairway.engine.reads import Answer, Read
 from fairway.errors import FairwayError, StateError
 from fairway.runtime.collecting import Pause
+from fairway.runtime.failing import Failing
 from fairway.runtime.host import Host
 from fairway.runtime.pending import ours
 from fairway.store.port import Store
 
-_log: Final = logging.getLogger("fairway")
 _HAND_OVER_SECONDS: Final = 0.001  # a lock that is taken again at once goes to nobody else
 
 
@@ -33,7 +32,7 @@ class Reader:
         self._poke = threading.Event()
         self._ending = False
         self._pause = Pause()
-        self._failing: dict[str, str] = {}  # what was said of reads that fail, by their name
+        self._failing = Failing(host.name)
         self._thread: threading.Thread | None = None
         host.want_reads = self._wanted
 
@@ -93,24 +92,10 @@ class Reader:
                 raise
             except FairwayError as error:
                 answer = error
-            self._log(read, answer)
+            reason = str(answer) if isinstance(answer, FairwayError) else None
+            self._failing.tell(f"read its backlog ({read.name})", reason)
             self._tell(engine, read, answer)
         return True
-
-    def _log(self, read: Read, answer: Answer | FairwayError) -> None:
-        """Say once that a kind of read fails, and why, and once that it does no longer."""
-        before = self._failing.pop(read.name, None)
-        if isinstance(answer, FairwayError):
-            self._failing[read.name] = str(answer)
-            if before != str(answer):
-                _log.warning(
-                    "Queue %s cannot read its backlog (%s) and tries again: %s",
-                    self._host.name,
-                    read.name,
-                    answer,
-                )
-        elif before is not None:
-            _log.info("Queue %s reads its backlog again (%s).", self._host.name, read.name)
 
     def _tell(self, engine: Engine, read: Read, answer: Answer | FairwayError) -> None:
         host = self._host

@@ -1,29 +1,31 @@
 """The sweeper: a slow thread that removes what is over, and copies the store's log beside the writer.
 
 Guards: objects of a submission are removed before the submission, so a crash in between repeats and forgets nothing,
-and only once nobody can be handed them again, by a consumer's name or a redrive; a busy log does not put off what is
-over.
+and only once nobody can be handed them again, by a consumer's name or a redrive; neither a busy log nor what may not
+go yet, is damaged or cannot be reached puts off what is over; a sweep that fails is told of.
 """
 
 from __future__ import annotations
 
-import logging
-import re
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from fairway.engine.commands import Purge
 from fairway.engine.progress import decode_end
 from fairway.engine.purging import doom
 from fairway.engine.thaw import decode_described
-from fairway.errors import FairwayError, OurError, StateError
+from fairway.errors import OurError, StateError, StoreCorrupt
 from fairway.limits import SWEEP_ROWS_MAX
-from fairway.runtime import objects
+from fairway.model.config import QueueConfig
+from fairway.model.stored import Time
 from fairway.runtime.blocking import ask
+from fairway.runtime.failing import Failing
 from fairway.runtime.host import Host
 from fairway.runtime.pending import ours
+from fairway.runtime.removing import Removing
 from fairway.store.port import Store
 
 SWEEP_SECONDS: Final = 10.0  # how late what is over may leave
@@ -31,8 +33,6 @@ GIVE_UP_SECONDS: Final = (
     86_400.0  # objects that cannot be removed hold their submission for a day, not for ever
 )
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024  # whenever the log grew by so much it is copied beside the writer
-_log: Final = logging.getLogger("fairway")
-_NAME: Final = re.compile(r"(\d+)(\.out\.[0-9a-f.]+)?")
 
 
 class Sweeper:
@@ -41,6 +41,8 @@ class Sweeper:
     def __init__(self, host: Host, store: Store) -> None:
         self._host = host
         self._store = store
+        self._failing = Failing(host.name)
+        self._objects = Removing(self._failing)
         self._poke = threading.Event()
         self._ending = False
         self._sweep_at = time.monotonic() + SWEEP_SECONDS
@@ -81,71 +83,86 @@ class Sweeper:
         self._poke.clear()
         if self._ending:
             return
+        if poked and self._checkpoint is not None:
+            self._try("copy its log", self._checkpoint)
+        # By the clock, not by silence: under load the log is long all the time.
+        if time.monotonic() >= self._sweep_at:
+            self._sweep_at = time.monotonic() + SWEEP_SECONDS
+            self.sweep()
+
+    def _try(self, work: str, function: Callable[[], object]) -> None:
+        """Do some work; if the store fails just now it can wait, and the others need not."""
+        reason = None
         try:
-            if poked and self._checkpoint is not None:
-                self._checkpoint()
-            # By the clock, not by silence: under load the log is long all the time.
-            if time.monotonic() >= self._sweep_at:
-                self._sweep_at = time.monotonic() + SWEEP_SECONDS
-                self.sweep()
-        except OurError:
-            return  # the store or an object store fails just now; what is over can wait
+            function()
+        except OurError as error:
+            reason = str(error)
+        self._failing.tell(work, reason)
 
     def sweep(self) -> None:
         """Remove submissions, keys and events whose time is over, a group at a time."""
-        while not self._ending:
+        for what, remove in (
+            ("submissions", self._submissions),
+            ("keys", self._keys),
+            ("events", self._events),
+        ):
             with self._host.lock:
                 engine = self._host.usable()
-                if engine is None:
+                if engine is None or self._ending:
                     return
                 config = engine.state.config
             now = self._host.clock.now()
-            ids = self._store.ended_before(now - config.retention_seconds, SWEEP_ROWS_MAX)
-            keys = self._store.keys_expired(now, SWEEP_ROWS_MAX)
-            events_before = now - config.event_seconds
-            oldest = self._store.events(0, 1)
-            if not ids and not keys and not (oldest and oldest[0][1] < events_before):
-                return
-            ids = self._doomed(ids)
-            kept = [id for id in ids if not self._remove_objects(id, now - config.retention_seconds)]
-            if kept:
-                given_up = self._store.ended_before(
-                    now - config.retention_seconds - GIVE_UP_SECONDS, SWEEP_ROWS_MAX
-                )
-                kept = [id for id in kept if id not in given_up]
-            purge = Purge([id for id in ids if id not in kept], keys, max(0.0, events_before))
-            if ask(self._host, purge) == 0:
-                return  # nothing that is over may go yet: asking again at once would not help
-            if kept or (len(ids) < SWEEP_ROWS_MAX and len(keys) < SWEEP_ROWS_MAX):
-                return
+            self._try(f"remove {what} that are over", partial(remove, config, now))
 
-    def _doomed(self, ids: list[int]) -> list[int]:
+    def _submissions(self, config: QueueConfig, now: float) -> None:
+        """All of them, one page after the other: those that may not go yet are passed over."""
+        over = now - config.retention_seconds
+        damage: str | None = None
+        self._objects.begin()
+        after: Time = (0.0, 0)
+        while not self._ending:
+            found = self._store.ended_before(over, SWEEP_ROWS_MAX, after)
+            gone: list[int] = []
+            for ended in self._doomed(found):
+                try:
+                    if self._may_go(ended, over):
+                        gone.append(ended[1])
+                except StoreCorrupt as error:
+                    damage = damage or str(error)
+            if gone:
+                ask(self._host, Purge(gone, [], 0.0))
+            if len(found) < SWEEP_ROWS_MAX:
+                break
+            after = found[-1]
+        self._objects.end()
+        self._failing.tell("read submissions that are over", damage)
+
+    def _keys(self, _: QueueConfig, now: float) -> None:
+        while not self._ending:
+            keys = self._store.keys_expired(now, SWEEP_ROWS_MAX)
+            if not keys or ask(self._host, Purge([], keys, 0.0)) == 0 or len(keys) < SWEEP_ROWS_MAX:
+                return  # where none of them may go yet, asking again at once would not help
+
+    def _events(self, config: QueueConfig, now: float) -> None:
+        before = now - config.event_seconds
+        oldest = self._store.events(0, 1)
+        if oldest and oldest[0][1] < before:
+            ask(self._host, Purge([], [], before))
+
+    def _doomed(self, found: list[Time]) -> list[Time]:
         """Those that nobody may ask for again; the others are looked at the next time."""
-        if not ids:
-            return ids
+        if not found:
+            return found
         self._host.confirm()  # where another has taken over, the other knows who may ask
         with self._host.lock:
             engine = self._host.usable()
-            return [] if engine is None else doom(engine.state, ids)
+            doomed = set() if engine is None else set(doom(engine.state, [id for _, id in found]))
+        return [ended for ended in found if ended[1] in doomed]
 
-    def _remove_objects(self, id: int, ended_before: float) -> bool:
-        """Remove the objects of a submission, if that was asked for; False if they cannot be reached now."""
+    def _may_go(self, ended: Time, over: float) -> bool:
+        """Whether nothing of a submission is left outside of the store that can be removed."""
+        at, id = ended
         run = self._store.run(id)
-        if run is None or run.state == "active" or decode_end(run.end).at > ended_before:
+        if run is None or run.state == "active" or decode_end(run.end).at > over:
             return True  # it lived again since it was listed: what is asked to purge it sees that
-        described = decode_described(run.body)
-        try:
-            for prefix, count in described.segments if described.delete_objects else ():
-                remove_objects(prefix, count)
-        except FairwayError as error:
-            _log.warning("the objects of submission %d cannot be removed now: %s", id, error)
-            return False
-        return True
-
-
-def remove_objects(prefix: str, count: int) -> None:
-    """Remove the payloads 0..count-1 under a prefix, and every result of theirs; other objects stay."""
-    store = objects.ObstoreObjects()
-    for names in objects.under(prefix):
-        ours = [f"{prefix}/{name}" for name in names if (m := _NAME.fullmatch(name)) and int(m[1]) < count]
-        store.remove(ours)
+        return self._objects.remove(decode_described(run.body), ended) or at < over - GIVE_UP_SECONDS

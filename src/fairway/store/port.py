@@ -116,8 +116,8 @@ class Store(Protocol):
         """Ended runs with id > after that match, in id order; state "" means any of the ended states."""
         ...
 
-    def ended_before(self, at: float, limit: int) -> list[int]:
-        """Ids of runs that ended before a time, oldest first."""
+    def ended_before(self, at: float, limit: int, after: Time = (0.0, 0)) -> list[Time]:
+        """When runs ended that did before a time: (time, id) after one, in order."""
         ...
 
     def ended_failed(self, after: int, limit: int) -> list[StoredRun]:

@@ -270,6 +270,6 @@ class World:
         if owner is None or not owner.alive:
             return
         config, now = owner.engine.state.config, self.clock(owner)
-        ids = owner.store.ended_before(now - config.retention_seconds, 500)
+        ids = [id for _, id in owner.store.ended_before(now - config.retention_seconds, 500)]
         keys = owner.store.keys_expired(now, 500)
         self._read(owner, c.Purge(ids, keys, now - config.event_seconds))

@@ -141,9 +141,10 @@ class Reading:
             lambda its: its != "active" and state in ("", its), tenant, metadata, after, limit
         )
 
-    def ended_before(self, at: float, limit: int) -> list[int]:
-        found = [one for shard in range(CASSANDRA_LEVEL_SHARDS) for one in self._ended(shard, at, limit)]
-        return [id for _, id in sorted(found)[:limit]]
+    def ended_before(self, at: float, limit: int, after: Time = (0.0, 0)) -> list[Time]:
+        shards = range(CASSANDRA_LEVEL_SHARDS)
+        found = [one for shard in shards for one in self._ended(shard, at, limit, after)]
+        return sorted(found)[:limit]
 
     def ended_failed(self, after: int, limit: int) -> list[StoredRun]:
         values = (self._queue, DEAD, 0, 0.0, after, limit)
@@ -233,14 +234,14 @@ class Reading:
         wanted = [("times_before", (self._queue, what, shard, before, limit)) for shard in time_shards(what)]
         return sorted(row for rows in self._source()._connection.read_many(wanted) for row in rows)[:limit]
 
-    def _ended(self, shard: int, before: float, limit: int) -> list[Time]:
+    def _ended(self, shard: int, before: float, limit: int, after: Time) -> list[Time]:
         """The first that ended, at least so many; those of one time are all among them or none is."""
         found: list[Time] = []
-        rows = self._source()._connection.each("endings_before", (self._queue, shard, before))
+        rows = self._source()._connection.each("endings_before", (self._queue, shard, after[0], before))
         for at, ids in rows:
             if len(found) >= limit and at > found[-1][0]:
                 break
-            found += [(at, id) for id in unpacked(ids)]
+            found += [(at, id) for id in unpacked(ids) if (at, id) > after]
         return found
 
     def _listing(

@@ -151,10 +151,10 @@ class MemoryStore:
             found = sorted(id for id in held.ends if id > after and matches(held, id))
             return [_stored(held, id) for id in found[:limit]]
 
-    def ended_before(self, at: float, limit: int) -> list[int]:
+    def ended_before(self, at: float, limit: int, after: Time = (0.0, 0)) -> list[Time]:
         with self._shelf.lock:
-            found = sorted((end.at, end.id) for end in self._state().ends.values() if end.at < at)
-        return [id for _, id in found[:limit]]
+            found = [(end.at, end.id) for end in self._state().ends.values() if end.at < at]
+        return nsmallest(limit, [time for time in found if time > after])
 
     def ended_failed(self, after: int, limit: int) -> list[StoredRun]:
         with self._shelf.lock:

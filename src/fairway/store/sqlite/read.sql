@@ -93,8 +93,8 @@ AND (?3 = '' OR e.state = ?3) AND (?4 IS NULL OR e.tenant = ?4)
 ORDER BY m.id;
 
 -- name: ended_before
--- Runs that ended before a time, oldest first.
-SELECT id FROM ends WHERE queue = ?1 AND at < ?2 ORDER BY at, id LIMIT ?3;
+-- When runs ended before a time, after a time and id, oldest first.
+SELECT at, id FROM ends WHERE queue = ?1 AND at < ?2 AND (at, id) > (?4, ?5) ORDER BY at, id LIMIT ?3;
 
 -- name: ended_failed
 -- Ended runs with dead chunks, in id order.

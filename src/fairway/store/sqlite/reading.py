@@ -104,8 +104,8 @@ class Reading:
         found = self._each("ended_with", (self._queue, after, state, tenant, key, value))
         return [_stored(row) for row in islice((row for row in found if _has(row[6], others)), limit)]
 
-    def ended_before(self, at: float, limit: int) -> list[int]:
-        return [id for (id,) in self._all("ended_before", (self._queue, at, limit))]
+    def ended_before(self, at: float, limit: int, after: Time = (0.0, 0)) -> list[Time]:
+        return self._all("ended_before", (self._queue, at, limit, *after))
 
     def ended_failed(self, after: int, limit: int) -> list[StoredRun]:
         return [_stored(row) for row in self._all("ended_failed", (self._queue, after, limit))]

@@ -110,9 +110,14 @@ class RunRules:
         at = {1: 30.0, 2: 10.5, 3: 20.0, 4: 10.5}
         owner.write(rows=[owner.row(n) for n in at])
         owner.write(ends=[owner.end(n, at=time) for n, time in at.items()])
-        assert owner.store.ended_before(30.0, 10) == [owner.id(n) for n in (2, 4, 3)]
-        assert owner.store.ended_before(99.0, 2) == [owner.id(2), owner.id(4)]
+        assert owner.store.ended_before(30.0, 10) == [(at[n], owner.id(n)) for n in (2, 4, 3)]
+        assert owner.store.ended_before(99.0, 2) == [(10.5, owner.id(2)), (10.5, owner.id(4))]
         assert owner.store.ended_before(10.5, 10) == []
+        after = (0.0, 0)
+        for n in (2, 4, 3, 1):
+            (after,) = owner.store.ended_before(99.0, 1, after)
+            assert after == (at[n], owner.id(n))
+        assert owner.store.ended_before(99.0, 1, after) == []
 
     def test_runs_with_dead_chunks_are_listed(self, owner: Owner) -> None:
         owner.write(rows=[owner.row(n) for n in (1, 2, 3)])

@@ -35,7 +35,7 @@ class WholeRules:
         assert owner.ended() == owner.ended(k="v") == [2]
         assert owner.ended(n=1) == owner.store.results(owner.id(1), 0, 9) == []
         assert (
-            owner.store.ended_before(9.0, 9)
+            [id for _, id in owner.store.ended_before(9.0, 9)]
             == [run.id for run in owner.store.ended_failed(0, 9)]
             == [owner.id(2)]
         )

@@ -167,5 +167,5 @@ def over_at_once(state: State, id: int, found: Any) -> bool:
 
 
 @wrong("what ended is purged before its retention is over", MemoryStore, "ended_before")
-def ended_ever(self: MemoryStore, at: float, limit: int) -> list[int]:
-    return [run.id for run in self.ended("", None, {}, 0, limit)]
+def ended_ever(self: MemoryStore, at: float, limit: int) -> list[tuple[float, int]]:
+    return [(0.0, run.id) for run in self.ended("", None, {}, 0, limit)]
