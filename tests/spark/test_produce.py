@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,14 +114,76 @@ def test_a_task_that_is_tried_again_submits_its_rows_once(spark: Any, url: str, 
     assert len(objects(url)) == sum(one.total for one in made) + 1, "the failed try left nothing but the note"
 
 
-def test_a_job_that_fails_submits_nothing_and_leaves_nothing(spark: Any, url: str, tmp_path: Path) -> None:
-    (marks := tmp_path / "marks").mkdir()
-    df = rows(spark, 600).mapInArrow(failing(1, 99, str(marks)), "tenant string, x long")
-    with pytest.raises(Exception, match="planted failure"):
-        fairway.spark.produce(df, url, tenant_column="tenant", token="job")
+def failing_after(sign: str, stuck: bool) -> Any:
+    """A stage whose second task fails when something is there; its first one ends, or is stuck after its rows."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        yield from batches
+        task = TaskContext.get()
+        assert task is not None
+        first, until = task.partitionId() == 0, time.monotonic() + 30
+        if first and not stuck:
+            return
+        while time.monotonic() < until and (first or not os.path.exists(sign)):
+            time.sleep(0.01)
+        raise RuntimeError("planted failure" if os.path.exists(sign) else "nothing came")
+
+    return run
+
+
+def fail_to_produce(
+    spark: Any, url: str, count: int, sign: Path, stuck: bool, ready: Callable[[], bool]
+) -> None:
+    """A job of two tasks, of which one fails when the other is so far."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.01):
+            if ready():
+                sign.touch()
+
+    df = rows(spark, count).mapInArrow(failing_after(str(sign), stuck), "tenant string, x long")
+
+    def attempt() -> None:
+        sign.unlink(missing_ok=True)
+        fairway.spark.produce(df, url, tenant_column="tenant", token="job", chunk_rows=1000)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with pytest.raises(Exception, match="planted failure"):
+            patiently(attempt)
+    finally:
+        over.set()
+        watcher.join()
     with fairway.open(url) as q:
         assert list(q.submissions()) == []
+
+
+def test_a_job_that_fails_submits_nothing_and_removes_what_finished_tasks_wrote(
+    spark: Any, url: str, tmp_path: Path
+) -> None:
+    tracker = spark.sparkContext.statusTracker()
+
+    def heard() -> bool:
+        """The driver has the message of the other task."""
+        stages = [tracker.getStageInfo(id) for id in tracker.getActiveStageIds()]
+        return any(stage is not None and stage.numCompletedTasks for stage in stages)
+
+    # So few rows that a task writes all its chunks at its end: the one that fails has written none.
+    fail_to_produce(spark, url, 60, tmp_path / "heard", False, heard)
     assert objects(url) == set()
+
+
+def test_what_a_task_wrote_that_spark_killed_is_swept(spark: Any, url: str, tmp_path: Path) -> None:
+    """Spark kills the other tasks of a job that fails: it does not tell what they wrote, nor wait until they stop."""
+    # So many rows that most come through, though the buffers between two processes keep the last ones.
+    fail_to_produce(spark, url, 60_000, tmp_path / "written", True, lambda: bool(objects(url)))
+    until = time.monotonic() + 30
+    while fairway.spark.sweep(url, older_seconds=-60) or objects(url):
+        assert time.monotonic() < until, "what is killed stops writing soon"
 
 
 def test_the_sweeper_removes_what_belongs_to_nothing_and_is_old(spark: Any, url: str) -> None:
@@ -200,7 +263,7 @@ def test_a_queue_that_nobody_hosts_is_named_and_leaves_nothing(spark: Any, url: 
 
 
 def test_a_row_without_a_tenant_is_refused(spark: Any, url: str) -> None:
-    df = spark.createDataFrame([("a", 1), (None, 2)], "tenant string, x long")
+    df = spark.createDataFrame([("a", 1), (None, 2)], "tenant string, x long").coalesce(1)
     with pytest.raises(Exception) as caught:
         patiently(lambda: fairway.spark.produce(df, url, tenant_column="tenant"))
     assert isinstance(told(caught.value), BadArgument) and "every row needs a tenant" in str(caught.value)

@@ -1,6 +1,6 @@
 """Cutting: the rows of a task become chunks of one tenant each, written as they fill.
 
-Guards: every row is in exactly one chunk; a task that fails removes what it wrote.
+Guards: every row is in exactly one chunk; a task that fails here removes what it wrote.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The producing sinks: rows of a DataFrame become submissions, one per tenant, all at once at the commit.
 
-Guards: a token gives one submission per tenant, however often and by whomever its job is run; objects that belong
-to no submission are removed, and none that may belong to one ever is.
+Guards: a token gives one submission per tenant, however often and by whomever its job is run; objects of tasks that
+the driver heard of are removed if they belong to no submission, and none that may belong to one ever is.
 """
 
 from __future__ import annotations
@@ -112,7 +112,11 @@ class _Producing:
         return item
 
     def remove(self, messages: list[Any], key: str) -> None:
-        """The job failed: its objects go, unless a submission may have been made of them."""
+        """The job failed: what its finished tasks wrote goes, unless a submission may have been made of it.
+
+        Spark kills the other tasks, tells nothing of them, and does not wait until they have stopped writing: what
+        they left, which cannot be known now, `fairway.spark.sweep` removes.
+        """
         by_tenant = _by_tenant(messages)
         if not by_tenant:
             return
