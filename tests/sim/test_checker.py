@@ -860,6 +860,90 @@ def test_a_receipt_that_has_not_run_out_outlives_a_redrive() -> None:
     assert check_named("receipts_end_with_their_life")(s.history()) == []
 
 
+def trimmed(complete: bool) -> Story:
+    """A named reservation is trimmed, then a limit of one lets another chunk through."""
+    s = Story()
+    s.submit(10, 3)
+    named(s, 1, (10, 0, 1, 1))
+    s.go("trim", who="bob", consumer="c", consumer_epoch=1, seq=1, complete=complete)
+    s.reserve(2, (10, 1, 1, 1), strategy='MaxSimultaneous("tenant", 1, Fair)')
+    return s
+
+
+def test_what_a_trim_completed_is_not_in_flight() -> None:
+    assert check_named("ceilings_hold")(trimmed(complete=True).history()) == []
+    assert check_named("ceilings_hold")(trimmed(complete=False).history())
+
+
+def shrunk(asked_late: bool) -> Story:
+    """A reservation loses chunk 1 before chunk 0 is completed, or after; its first answer is told only then."""
+    s = Story()
+    s.submit(10, 3)
+    args = {"consumer": "c", "consumer_epoch": 1, "seq": 1}
+    first = s.ask("reserve", max=100, lease_seconds=60.0, number=1, **args)
+    ok = {"epoch": 1, "count": 1, "deadline": s.t + 60.0, "spans": [[10, 0, 2, 1]], "runs": []}
+    if asked_late:
+        s.answer(first, ok)
+        first = s.ask("reserve", max=100, lease_seconds=60.0, number=2, **args)
+    s.settle("complete", 1, (10, 0, 1), outcome="done", who="bob")
+    if asked_late:
+        s.answer(first, ok)
+        s.go("reserve", ok, max=100, lease_seconds=60.0, number=3, **args)
+    else:
+        s.ask("reserve", max=100, lease_seconds=60.0, number=1, **args)
+        s.answer(first, ok)
+    s.go("reserve", {**ok, "spans": [[10, 0, 1, 1]]}, max=100, lease_seconds=60.0, number=4, **args)
+    return s
+
+
+def test_an_answer_may_be_as_old_as_its_request() -> None:
+    assert check_named("named_is_handed_back")(shrunk(asked_late=False).history()) == []
+    assert check_named("named_is_handed_back")(shrunk(asked_late=True).history())
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_nobody_knows_when_a_submission_began_whose_submit_had_no_answer(known: bool) -> None:
+    s = Story(retention_seconds=60.0)
+    s.note("start", clock=BEGIN)
+    s.ask("submit", offers=[{"tenant": "a", "total": 1, "key": "k"}])
+    s.wait(58.0)
+    s.submit(10, tenant="a", key="k", known=known)
+    s.wait(5.0)
+    s.go("show", error="not_found", sub=10)
+    assert bool(check_named("accepted_is_found")(s.history())) is not known
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("strategy", ["Fair", 'MaxSimultaneous("tenant", 1, Fair)'])
+def test_who_said_goodbye_waits_no_more(left: bool, strategy: str) -> None:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10)
+    waiting = s.ask("reserve", max=1, number=2, strategy=strategy)
+    if left:
+        s.ask("goodbye", number=1)
+    s.answer(waiting, {"epoch": 0, "count": 0, "deadline": 0.0, "spans": [], "runs": []})
+    s.reserve(1, (10, 0, 1, 1), strategy="Fair", who="bob")
+    name = "no_wrong_empty_answer" if strategy == "Fair" else "limits_open_again"
+    assert bool(check_named(name)(s.history())) is not left
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_call_that_is_sent_again_waits_no_longer_than_the_first(again: bool) -> None:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10)
+    args = {"max": 1, "wait_seconds": 20.0, "strategy": "Fair", "number": 1}
+    if again:
+        s.ask("reserve", **args)
+    s.wait(25.0)
+    waiting = s.ask("reserve", **args)
+    s.answer(waiting, {"epoch": 0, "count": 0, "deadline": 0.0, "spans": [], "runs": []})
+    s.wait(30.0)
+    s.reserve(1, (10, 0, 1, 1), strategy="Fair", who="bob", run={"not_before": BEGIN + 40.0})
+    assert bool(check_named("no_wrong_empty_answer")(s.history())) is not again
+
+
 def test_a_violation_is_told_with_its_lines() -> None:
     history = PLANTED["no_double_lease"]().history()
     story = check_named("no_double_lease")(history)[0].story(history)

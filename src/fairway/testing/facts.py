@@ -275,7 +275,7 @@ class Facts:
     def may_be_purged(self, submission: int, place: int, t: float) -> bool:
         """Whether the retention of a submission may be over at a place; nobody knows when an unaccepted one began."""
         kept = min(self.config_ever("retention_seconds"))
-        accepted = [o.request for o in self.by_id.get(submission, [])]
+        accepted = [o.request for o in self.by_id.get(submission, []) if not o.known]
         first = min((self.clock_low(r.begin, r.begin_t) for r in accepted), default=0.0)
         return self.clock_high(place, t) - first >= kept
 

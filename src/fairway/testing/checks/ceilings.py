@@ -13,7 +13,7 @@ from fairway.strategy.candidate import Candidate, selects, value_of
 from fairway.strategy.text import parse
 from fairway.strategy.tiers import Tier, Value
 from fairway.testing.checks.leases import held_until
-from fairway.testing.checks.order import beside, waited
+from fairway.testing.checks.order import beside, may_have_left, waited
 from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of, over_at
 from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
@@ -48,14 +48,17 @@ def check_limits_open_again(history: History) -> list[Violation]:
     for request in history.of("reserve"):
         limit = _limit_of_tenants(strategies_of(facts, request)) if not request.args.get("consumer") else 0
         for one in request.tries if limit else ():
-            if one.answered and not one.ok["spans"] and not any(begin < one.end for begin in hidden):
+            surely = not any(begin < one.end for begin in hidden) and not may_have_left(history, request, one)
+            if one.answered and not one.ok["spans"] and surely:
                 empty.append((request, one))
                 most[one.begin] = limit
     violations: list[Violation] = []
     for request, one, near in beside(history, empty):
+        outs: dict[str, int] = {}  # by tenant, whichever of its chunks waits
         for witness in near:
             if waited(history, witness, request, one):
-                out = _possibly_out(facts, witness.tenant, one)
+                if (out := outs.get(witness.tenant)) is None:
+                    out = outs[witness.tenant] = _possibly_out(facts, witness.tenant, one)
                 if out < most[one.begin]:
                     what = f"a reserve came back empty while chunk {witness.id} waited and at most {out} were out"
                     requests = (witness.accepted, request, witness.hand.request)

@@ -31,18 +31,27 @@ def check_named_is_handed_back(history: History) -> list[Violation]:
             if after - before:
                 what = f"reservation {delivery.receipt} gained {sorted(after - before)[:3]}"
                 violations.append(found("named_is_handed_back", what, first, second))
-            elif before - after and _completed_before(facts, delivery, second):
-                what = f"reservation {delivery.receipt} lost {sorted(before - after)[:3]} after its first completion"
+                continue
+            # Frozen by then: before the first was sent, whose answer may be as old, or by what is lost itself.
+            lost = before - after
+            if lost and (
+                _completed_before(facts, delivery, _chunks(delivery.request.ok), first)
+                or _completed_before(facts, delivery, lost, second)
+            ):
+                what = f"reservation {delivery.receipt} lost {sorted(lost)[:3]} after its first completion"
                 violations.append(found("named_is_handed_back", what, first, second))
     return violations
 
 
-def _completed_before(facts: Facts, delivery: Delivery, request: Request) -> bool:
-    for id in _chunks(delivery.request.ok):
-        for one in facts.chunk(id).settled(delivery.receipt, "complete"):
-            if one.outcome == "done" and one.request.end < request.begin:
-                return True
-    return False
+def _completed_before(
+    facts: Facts, delivery: Delivery, chunks: set[tuple[int, int]], request: Request
+) -> bool:
+    """Whether one of the chunks was completed by this reservation before a request was first sent."""
+    return any(
+        one.outcome == "done" and one.request.end < request.begin
+        for id in chunks
+        for one in facts.chunk(id).settled(delivery.receipt, "complete")
+    )
 
 
 def check_one_seq_one_reservation(history: History) -> list[Violation]:

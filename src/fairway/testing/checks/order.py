@@ -80,6 +80,7 @@ def check_no_wrong_empty_answer(history: History) -> list[Violation]:
         if one.answered
         and not one.ok["spans"]
         and not request.args.get("consumer")
+        and not may_have_left(history, request, one)
         # A strategy that selects or limits may find nothing though something waits.
         and not any("(" in strategy for strategy in strategies_of(facts_of(history), request))
     ]
@@ -91,6 +92,11 @@ def check_no_wrong_empty_answer(history: History) -> list[Violation]:
             requests = (witness.accepted, request, witness.hand.request)
             violations.append(found("no_wrong_empty_answer", what, *requests))
     return violations
+
+
+def may_have_left(history: History, request: Request, one: Try) -> bool:
+    """Whether the client may have said goodbye before the answer: whoever leaves waits no more."""
+    return any(r.client == request.client and r.begin < one.end for r in history.of("goodbye"))
 
 
 def beside(
@@ -126,7 +132,9 @@ def waited(history: History, witness: Witness, request: Request, one: Try) -> bo
     if not there:
         return False
     facts = facts_of(history)
-    # Who waits is served before he is told that there is nothing, so what is due by then counts too.
-    stays = 0.0 if facts.restarted(one.begin, one.end) else request.args.get("wait_seconds", 0.0)
+    # Who waits is served before he is told that there is nothing, so what is due by then counts too. A call that is
+    # sent again waits no longer than the first one does, and a start lets nobody wait on.
+    again = one is not request.tries[0]
+    stays = 0.0 if again or facts.restarted(one.begin, one.end) else request.args.get("wait_seconds", 0.0)
     due = witness.due < facts.clock_low(one.begin, one.begin_t + stays) - SLACK_SECONDS
     return due and not may_be_paused(history, looked, one.end, witness.tenant)
