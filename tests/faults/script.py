@@ -42,6 +42,7 @@ class Script:
         self.held: list[Lease] = []
         self.errors: list[str] = []  # their codes
         self.after = 0  # disk calls between a fault and the last error of a call
+        self.refused = 0  # calls since the last fault that met none and were refused all the same
         self.store: SqliteStore | None = None
         self.run: Running
         self.calls: Calls
@@ -51,12 +52,11 @@ class Script:
         for n in range(operations):
             if self.store is None or self.run.host.stopped is not None:
                 self._open()
+            faults = len(self.disk.faults)
             try:
                 self._step(n)
             except fairway.FairwayError as error:
-                self.errors.append(error.code)
-                if not isinstance(error, fairway.AlreadyEnded) and self.disk.faults:
-                    self.after = max(self.after, self.disk.calls - self.disk.faults[-1].number)
+                self._failed(error, faults)
 
     def close(self) -> None:
         """Close the queue; what was planned happens no more."""
@@ -69,6 +69,7 @@ class Script:
         self._shut()
         for _ in range(OPENS_MAX):
             self.lives += 1
+            faults = len(self.disk.faults)
             self.lines.started(life=self.lives)
             try:
                 store = SqliteStore.open(self.path, "default", vfs=self.disk.name)
@@ -78,11 +79,19 @@ class Script:
                     store.close()
                     raise
             except fairway.FairwayError as error:
-                self.errors.append(error.code)
+                self._failed(error, faults)
                 continue
             self.store, self.calls = store, Calls(q, self.lines, self.lives)
             return
         raise AssertionError(f"the queue does not open: {self.errors[-3:]}")
+
+    def _failed(self, error: fairway.FairwayError, faults: int) -> None:
+        """A call was refused; so many faults had been told before it."""
+        self.errors.append(error.code)
+        if isinstance(error, fairway.AlreadyEnded) or not self.disk.faults:
+            return
+        self.after = max(self.after, self.disk.calls - self.disk.faults[-1].number)
+        self.refused = self.refused + 1 if len(self.disk.faults) == faults else 0
 
     def _shut(self) -> None:
         if self.store is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import fairway
 from fairway.testing.checker import check_history
 from fairway.testing.disk.faults import Plan, input_output_error, no_space, short_write
 from fairway.testing.history import load
@@ -29,6 +30,9 @@ pytestmark = pytest.mark.real
 
 SEED = 7
 CALLS_OF_A_START = 200  # an engine that was thrown away is loaded anew
+REFUSED_AFTER = (
+    2  # calls that meet no fault themselves, after the last one: what threads beside the script met
+)
 KINDS = ("eio", "no space", "short write", "eio for a while")
 TYPED = {"store_failed", "store_full", "group_unknown", "already_ended"}
 
@@ -45,8 +49,10 @@ def plan_of(kind: str, n: int) -> Plan:
             return input_output_error(n, 25)
 
 
-def fails_at(folder: Path, n: int, kind: str, cut: bool, operations: int) -> tuple[Counter[str], bool]:
-    """One run, checked, with or without a power cut at its end; what its callers were told, and if it came so far."""
+def fails_at(folder: Path, n: int, kind: str, cut: bool, operations: int) -> tuple[Counter[str], bool, int]:
+    """One run, checked, with or without a power cut at its end: what its callers were told, if it came so far, and
+    how many calls were acknowledged.
+    """
     script = Script(folder, plan_of(kind, n), SEED)
     script.play(operations)
     # Threads beside the script make some calls too, now more of them and now fewer.
@@ -68,6 +74,7 @@ def fails_at(folder: Path, n: int, kind: str, cut: bool, operations: int) -> tup
     assert not violations, "\n".join([f"{kind} at call {n}", *violations[:5]])
     assert set(script.errors) <= TYPED, script.errors
     assert script.after < CALLS_OF_A_START, "when the fault is gone the next call is served"
+    assert script.refused <= REFUSED_AFTER, "the next call is served, whether or not it asks the disk"
     assert not unsound(path)
     shutil.rmtree(folder)
     return Counter(script.errors), met, acknowledged(history)
@@ -105,6 +112,21 @@ def every(folder: Path, step: int, operations: int, record: Callable[..., None])
 @pytest.fixture(autouse=True)
 def _settled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairway.runtime.committer._SETTLE_SECONDS", (0.0, 0.0))
+
+
+def test_a_queue_that_refuses_for_ever_after_a_fault_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Script._step
+
+    def refusing(script: Script, n: int) -> None:
+        if script.disk.faults:
+            raise fairway.StoreFailed  # from memory: the disk hears nothing of it
+        step(script, n)
+
+    monkeypatch.setattr(Script, "_step", refusing)
+    with pytest.raises(AssertionError, match="the next call is served"):
+        fails_at(tmp_path / "run", 900, "eio", False, 120)
 
 
 def test_a_fault_at_any_call_of_the_disk_makes_no_false_acknowledgement(
