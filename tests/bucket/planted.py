@@ -13,6 +13,7 @@ from fairway.bucket import naming, redriving, repairing, settling, taking, writi
 from fairway.bucket import statements as s
 from fairway.bucket.places import place_after
 from fairway.bucket.rows import Row
+from fairway.bucket.sorting import found_due
 from fairway.bucket.statements import APPLIED, FRESH, REFUSED, UNKNOWN, Machine, insist, read
 from fairway.store.memory.buckets import Kept
 from fairway.testing.bucket.profile import BucketProfile
@@ -96,6 +97,31 @@ class AnyReceiptCounts(Watched):
             for one, row in zip(x.rows, now, strict=True)
         ]
         return super()._held(msgspec.structs.replace(x, rows=as_now), change, free=free)
+
+
+class DelayIgnored(Watched):
+    def _add_index(self, x: s.AddIndex) -> Any:
+        return super()._add_index(change(x, due=0.0))
+
+    def _find_due(self, x: s.FindDue) -> Any:
+        bucket = self.buckets.get((x.generation, x.bucket))
+        rows = [change(row, not_before=0.0) for _, row in sorted(bucket.rows.items())] if bucket else []
+        return bucket and found_due(bucket.state, rows, x)
+
+
+class AttemptsUnbounded(Watched):
+    def _find_due(self, x: s.FindDue) -> Any:
+        return super()._find_due(change(x, attempts_max=1_000_000))
+
+
+class BodiesMixedUp(Watched):
+    def _read_rows(self, x: s.ReadRows) -> Any:
+        found = super()._read_rows(x)
+        if found is None or not x.bodies:
+            return found
+        bodies = [row.body for row in found.rows]
+        turned = zip(found.rows, bodies[1:] + bodies[:1], strict=True)
+        return change(found, rows=[change(row, body=body) for row, body in turned])
 
 
 # -- machines that believe too much
@@ -266,6 +292,9 @@ STORAGES: dict[str, type[Watched]] = {
     "a take makes ghosts": TakeMakesGhosts,
     "a dead letter is not written once": DeadLettersComeBack,
     "any receipt counts": AnyReceiptCounts,
+    "a delay is ignored": DelayIgnored,
+    "one attempt after another": AttemptsUnbounded,
+    "the bodies of a batch are mixed up": BodiesMixedUp,
 }
 MACHINES: dict[str, list[tuple[Any, str, Any]]] = {
     "index before state": [(writing, "make_bucket", index_first)],
@@ -284,7 +313,35 @@ MACHINES: dict[str, list[tuple[Any, str, Any]]] = {
     "a redrive does not look what became of its put": [(redriving, "redrive", drop_whatever_is_told)],
     "a row is dead before its letter": [(repairing, "bury", bury_at_once), (settling, "bury", bury_at_once)],
 }
-FAULTS = [*STORAGES, *MACHINES]
+# Which check has to find it; others may fail too.
+FAULTS: dict[str, str] = {
+    "put does not check the seal": "accepted_is_not_lost",
+    "put writes the version": "versions_rise",
+    "publish does not check the floor": "accepted_is_not_lost",
+    "the floor moves without the version": "everything_is_swept",
+    "publish keeps the version": "accepted_is_not_lost",
+    "a take makes ghosts": "everything_is_swept",
+    "a dead letter is not written once": "one_dead_letter",
+    "any receipt counts": "stale_receipts_are_refused",
+    "a delay is ignored": "not_before_due",
+    "one attempt after another": "deliveries_are_bounded",
+    "the bodies of a batch are mixed up": "nothing_crosses",
+    "index before state": "counts_are_true",
+    "a create is repeated with its id": "completed_or_dead",
+    "a bucket is used without being published": "nothing_after_delete",
+    "a put believes a refusal after an unknown outcome": "nothing_after_completion",
+    "a put goes elsewhere when its bucket is gone": "nothing_after_completion",
+    "a put is retried blindly": "versions_rise",
+    "a take is retried blindly": "no_lease_is_burnt",
+    "a take is looked up once": "no_lease_is_burnt",
+    "a completion is not looked up": "stale_receipts_are_refused",
+    "repair goes by time": "accepted_is_not_lost",
+    "repair removes what it did not seal": "everything_is_swept",
+    "delete answers before the seals": "everything_is_swept",
+    "a redrive removes before it puts": "dead_letters_are_not_lost",
+    "a redrive does not look what became of its put": "dead_letters_are_not_lost",
+    "a row is dead before its letter": "accepted_is_not_lost",
+}
 
 
 @contextmanager

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from fairway.cli.app import run
+from fairway.testing.bucket.checker import CHECKS
 from fairway.testing.bucket.simulate import simulate
 from fairway.testing.history import parse
 from fairway.testing.shrink import shrink
-from tests.bucket.planted import FAULTS, planted
+from tests.bucket.planted import FAULTS, MACHINES, STORAGES, planted
 
 SEEDS = 150
 SLICES = 6
@@ -64,9 +65,15 @@ def test_two_thousand_seeds_are_clean(seen: Counter[str]) -> None:
 def test_a_broken_bucket_queue_is_found_out(fault: str) -> None:
     with planted(fault) as make:
         for seed in range(PLANTED_SEEDS_MAX):
-            if simulate(seed, make=make).outcome.violations:
+            found = simulate(seed, make=make).outcome.violations
+            if any(violation.check == FAULTS[fault] for violation in found):
                 return
-    pytest.fail(f"{PLANTED_SEEDS_MAX} seeds did not show that {fault}")
+    pytest.fail(f"in {PLANTED_SEEDS_MAX} seeds {FAULTS[fault]} did not find that {fault}")
+
+
+def test_every_bucket_check_finds_a_planted_fault() -> None:
+    assert set(FAULTS) == {*STORAGES, *MACHINES}
+    assert {f"check_{name}" for name in FAULTS.values()} == {check.__name__ for check in CHECKS}
 
 
 def test_a_failing_bucket_seed_shrinks_to_a_short_story() -> None:
