@@ -254,6 +254,11 @@ def test_a_file_of_every_older_schema_was_opened_under_power_cuts() -> None:
         assert name in names, "run sh tools/proof.sh tests/faults/test_upgrade.py: it takes seconds"
 
 
+def test_calls_that_an_overload_refuses_are_no_faults() -> None:
+    rows = [row for row in proof.rows_of(proof.ROWS) if row["test"].startswith("tests/soak/test_overload.py")]
+    assert rows and not any(row["faults"] for row in rows)
+
+
 def test_every_row_names_a_test_that_exists() -> None:
     """Otherwise a run of it that fails would leave the row standing."""
     for row in proof.rows_of(proof.ROWS):

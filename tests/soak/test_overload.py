@@ -277,9 +277,8 @@ def test_a_server_under_a_lasting_overload_loses_nothing(
     record_proof(
         f"overload at 10 x, through a server that says {refusal}",
         operations=3 * sum(marks.acked),
-        faults=answers[refusal],
         lost=marks.lost + marks.twice + marks.uninvited,
-        note=f"faults are calls that were refused, of {answers.total():,}; memory grew by {grown / MIB:.0f} MiB",
+        note=f"{answers[refusal]:,} of {answers.total():,} calls were refused; memory grew by {grown / MIB:.0f} MiB",
     )
     assert set(answers) == {"201", refusal}
     assert (marks.lost, marks.twice, marks.uninvited) == (0, 0, 0)
