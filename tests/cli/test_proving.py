@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,43 @@ def test_a_file_that_is_no_history_is_refused(tmp_path: Path, capsys: pytest.Cap
     path.write_text("roses are red\n")
     assert run(["verify", str(path)]) == FAILED
     assert "line 1 is not a line of a history" in capsys.readouterr().err
+
+
+BAD_CALLS = {
+    "a submit without its offers": ({"op": "submit"}, {"ids": [1]}),
+    "a reserve without its epoch": ({"op": "reserve", "args": {"max": 1}}, {"spans": [[1, 0, 1, 1]]}),
+    "an answer of another kind": ({"op": "reserve", "args": {"max": 1}}, {"spans": 7}),
+    "an answer that is a list": ({"op": "reserve", "args": {"max": 1}}, [[1, 0, 1, 1]]),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_CALLS)
+@pytest.mark.parametrize("kind", ["fair", "linear", "bucket"])
+def test_a_history_whose_lines_lack_fields_is_refused_or_judged(
+    bad: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked, answered = BAD_CALLS[bad]
+    lines = [
+        {"is": "header", "origin": {"kind": kind}},
+        {"is": "begin", "t": 1.0, "call": 1, "who": "a", **asked},
+        {"is": "end", "t": 2.0, "call": 1, "ok": answered},
+    ]
+    path = tmp_path / "bad.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run(["verify", str(path)]) == FAILED
+    told = capsys.readouterr()
+    assert "has something else where" in told.err or "violations" in told.out
+
+
+def test_a_simulated_cluster_without_the_driver_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = ("cassandra", "fairway.store.cassandra", "fairway.testing.imagined")
+    for name in [name for name in sys.modules if name.startswith(gone)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cassandra", None)
+    assert run(["sim", "--store", "cassandra", "--seeds", "1"]) == FAILED
+    assert "fairway[cassandra]" in capsys.readouterr().err
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, NeedMissing
 from fairway.testing.bucket import simulate as bucket
 from fairway.testing.history import load
 from fairway.testing.shrink import Shrunk, Simulate, shrink
@@ -81,8 +81,14 @@ def _simulator(kind: Kind, store: StoreKind) -> tuple[Simulate, Callable[[int, i
             raise BadArgument("store: bucket queues are simulated in memory; leave --store out")
         return bucket.simulate, bucket.outcome_of
     if store == "cassandra":
-        from fairway.testing.imagined import world  # only with the driver
-
+        try:
+            from fairway.testing.imagined import world
+        except ModuleNotFoundError as missing:
+            if missing.name is None or missing.name.split(".")[0] != "cassandra":
+                raise
+            raise NeedMissing(
+                "--store cassandra needs the driver: pip install 'fairway[cassandra]'"
+            ) from missing
         return world.simulate, world.outcome_of
     return simulate, outcome
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fairway.testing import checker
 from fairway.testing.bucket import checker as bucket_checker
-from fairway.testing.history import History, load
+from fairway.testing.history import BadHistory, History, load
 from fairway.testing.linear import checker as linear_checker
 
 _STORIES_MAX = 20  # more of the same teaches nothing
@@ -35,9 +35,16 @@ def verify(history: Path, /, *, json: bool = False) -> int:
     json
         Print one JSON object and nothing else.
     """
-    read = load(history)
-    kind = checker_of(read)
-    violations = kind.check_history(read)
+    try:
+        read = load(history)
+        kind = checker_of(read)
+        violations = kind.check_history(read)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # Lines are open values, so that every kind has words of its own; only its checks know which they need.
+        raise BadHistory(
+            f"{history} lacks something that its checks read, or has something else where they look:"
+            f" {type(error).__name__}: {error}; give a file that `fairway sim` or a test wrote, unaltered"
+        ) from error
     if json:
         told = {
             "lines": len(read.lines),
