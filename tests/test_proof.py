@@ -116,6 +116,18 @@ def test_a_run_that_takes_its_process_with_it_leaves_no_earlier_row_standing(pro
     assert found == {"A first storm": True, "A second storm": False}
 
 
+@pytest.mark.parametrize("chosen", [("tests/b", "-k", "second"), ("tests/b/test_good.py::test_second",)])
+def test_what_is_chosen_is_what_runs(project: Project, chosen: tuple[str, ...]) -> None:
+    project.write("tests/b/test_good.py", DEADLY.format(how="pass"))
+    assert proven(project, *chosen).returncode == 0
+    assert set(rows(project)) == {"A second storm"}
+    (project.root / "docs/histories/rows/a-second-storm.json").unlink()
+    assert proven(project, "tests/b", "-k", "first").returncode == 0
+    project.write("tests/b/test_good.py", DEADLY.format(how="os.kill(os.getpid(), 9)"))
+    assert proven(project, *chosen).returncode == 1
+    assert rows(project)["A first storm"]["passed"], "it was not chosen, so it did not fail"
+
+
 def test_a_file_that_cannot_be_read_is_told_and_the_others_run(project: Project) -> None:
     project.write("tests/a/test_bad.py", "import no_such_thing\n")
     run = proven(project, "tests")

@@ -4,7 +4,7 @@ Guards: no figure in those tables was typed by a person; a run that failed has n
 left as it is. `python -m tools.proof` writes it; tools/proof.sh does so at the end of `make proof`.
 `python -m tools.proof --seeds N NAME` makes a row of what `fairway sim --json` printed of N seeds, which it reads: a
 line, or one for each part. `python -m tools.proof --died FILE SINCE` is for a file of tests that took its process with
-it: those of its rows failed that are older than the file SINCE.
+it: of the rows of the tests that it reads, those failed that are older than the file SINCE.
 """
 
 from __future__ import annotations
@@ -90,13 +90,17 @@ def write_failed(
     seconds: int = 0,
     told: frozenset[str] = frozenset(),
     since: float = float("inf"),
+    chosen: frozenset[str] = frozenset(),
     folder: Path = ROWS,
 ) -> list[Path]:
     """Leave failed rows for a test that did not come to tell its figures, in the place of those that it left last.
 
-    `test` is its id, or a file of tests. Rows that it `told` now, or that were written after `since`, stay.
+    `test` is its id, or a file of tests, of which only some may have been `chosen`. Rows that it `told` now, or that
+    were written after `since`, stay.
     """
     old = [row for row in rows_of(folder) if row["test"] == test or row["test"].startswith(f"{test}::")]
+    if chosen:
+        old = [row for row in old if row["test"] in chosen]
     stale = [
         row for row in old if row["name"] not in told and _place(row["name"], folder).stat().st_mtime < since
     ]
@@ -284,7 +288,8 @@ def filled(page: str, rows: list[Row]) -> str:
 def main(given: list[str]) -> int:
     if given[:1] == ["--died"]:
         file, since = given[1:]
-        write_failed(file, "its process died", since=Path(since).stat().st_mtime)
+        chosen = frozenset(line.rstrip("\n") for line in sys.stdin)
+        write_failed(file, "its process died", since=Path(since).stat().st_mtime, chosen=chosen)
         return 0
     if given[:1] == ["--seeds"]:
         seeds, name = given[1:]

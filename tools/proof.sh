@@ -1,8 +1,8 @@
 #!/bin/sh
 # Run what is too long for `make test`: many simulated histories, then every test with the mark `proof`, file by file, so
 # that none starves another and one that fails or dies takes no other with it. Each leaves a row in docs/histories/rows; at the end
-# tools/proof.py makes the tables of docs/reliability.md from them. Arguments are given to pytest: `sh tools/proof.sh tests/kill`;
-# `sh tools/proof.sh sim` makes the simulations alone.
+# tools/proof.py makes the tables of docs/reliability.md from them. Arguments choose among the tests as those of pytest do: `sh tools/proof.sh
+# tests/kill -k server`; `sh tools/proof.sh sim` makes the simulations alone.
 set -eu
 cd "$(dirname "$0")/.."
 kept=build/proof
@@ -45,15 +45,16 @@ if [ "${1:-}" != sim ]; then
     esac
     for file in $(sed -n 's/^\([^ ]*\.py\)::.*/\1/p' "$kept/collected" | sort -u); do
         echo "== $file"
+        sed -n "\\|^$file::|p" "$kept/collected" >"$kept/chosen"
         touch "$kept/began"
         status=0
-        $python -m pytest -m proof --timeout 0 -rA -s "$file" </dev/null || status=$?
+        $python -m pytest -m proof --timeout 0 -rA -s "@$kept/chosen" </dev/null || status=$?
         case $status in
         0) ;;
         1 | 2) failed="$failed $file" ;; # each test that failed has left its row
         *)
             failed="$failed $file"
-            $python -m tools.proof --died "$file" "$kept/began"
+            $python -m tools.proof --died "$file" "$kept/began" <"$kept/chosen"
             ;;
         esac
     done

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from fairway.engine import returning
+from fairway.testing.history import Header, Recorder
 from fairway.testing.planted import BUGS, planted, search
 from fairway.testing.planted.searching import found_by
-from fairway.testing.simulate import simulate
+from fairway.testing.simulate import STEPS, Outcome, Simulation, simulate
+from fairway.testing.violation import Violation
 from tests.sim.found import FOUND
 
+RIGHT = returning.expired
 SEEDS_MAX = 10_000
 PROOF = Path(__file__).parents[2] / "docs" / "proof.md"
 
@@ -35,11 +39,21 @@ def test_there_are_many_bugs_and_each_has_a_seed() -> None:
 
 
 def test_after_it_was_planted_a_bug_is_gone() -> None:
-    right = returning.expired
     with pytest.raises(RuntimeError), planted("a lease is taken back too early"):
-        assert returning.expired is not right
+        assert returning.expired is not RIGHT
         raise RuntimeError
-    assert returning.expired is right
+    assert returning.expired is RIGHT
+
+
+def test_a_seed_that_fails_without_the_bug_shows_nothing() -> None:
+    wrong = [Violation("one_effect", "a bug that nobody planted")]
+
+    def run(seed: int, steps: int, *, keep: Iterable[int] | None = None) -> Simulation:
+        told = wrong if seed == 0 or returning.expired is not RIGHT else []
+        return Simulation(Outcome(seed, steps, 0, 0, {}, told), Recorder(Header()))
+
+    found = search("a lease is taken back too early", range(3), run=run)
+    assert found is not None and found.seed == 1
 
 
 def test_the_table_of_bugs_is_the_one_in_the_proof() -> None:
@@ -51,8 +65,28 @@ def test_the_table_of_bugs_is_the_one_in_the_proof() -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found_from_scratch(bug: str) -> None:
-    found = search(bug, range(SEEDS_MAX))
-    assert found is not None, f"{SEEDS_MAX} seeds do not show that {bug}"
-    print(f"| {bug} | {found.seed:,} | {', '.join(found.checks)} |")
+def test_every_planted_bug_is_found_from_scratch(record_proof: Callable[..., None]) -> None:
+    calls, seeds, hidden = 0, [0], list[str]()
+
+    def run(seed: int, steps: int) -> Simulation:
+        nonlocal calls
+        simulation = simulate(seed, steps)
+        calls += simulation.outcome.calls
+        return simulation
+
+    for bug in BUGS:
+        found = search(bug, range(SEEDS_MAX), run=run)
+        if found is None:
+            hidden.append(bug)
+        else:
+            seeds.append(found.seed + 1)
+            print(f"| {bug} | {found.seed:,} | {', '.join(found.checks)} |")
+    record_proof(
+        "planted bugs found from scratch",
+        operations=calls,
+        lost=len(hidden),
+        simulated=True,
+        seed=f"at most {max(seeds):,} seeds x {STEPS} steps",
+        note=f"{len(BUGS)} bugs, of which {len(hidden)} were not found",
+    )
+    assert not hidden, f"{SEEDS_MAX} seeds do not show that {hidden}"

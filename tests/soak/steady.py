@@ -1,6 +1,7 @@
 """A steady load on one file: producers and consumers in threads, and counts of what they were told.
 
-Guards: it keeps numbers only, never a list that grows, so that memory that grows is the queue's.
+Guards: it keeps numbers and the chunks that are under way, never a list that grows, so that memory that grows is the
+queue's.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Steady:
         self.q, self._rest = q, rest_seconds
         self.told: Counter[str] = Counter()  # chunks accepted, and outcomes
         self.failed: list[BaseException] = []
+        self._under_way: Counter[tuple[int, int]] = Counter()  # times accepted less times ended, where not 0
         self._lock = threading.Lock()
         self._over = threading.Event()
         dice = [random.Random(f"{seed} {n}") for n in range(4)]
@@ -51,17 +53,37 @@ class Steady:
         with self._lock:
             self.told[what] += many
 
+    def accept(self, submission: int, total: int) -> None:
+        """A submission was accepted, with so many chunks."""
+        with self._lock:
+            self.told["accepted"] += total
+            for index in range(total):
+                self._move((submission, index), 1)
+
+    def end(self, submission: int, index: int, outcome: str) -> None:
+        """A consumer was told what became of a chunk."""
+        with self._lock:
+            self.told[outcome] += 1
+            if outcome in ("done", "dead"):
+                self._move((submission, index), -1)
+
+    def _move(self, chunk: tuple[int, int], by: int) -> None:
+        self._under_way[chunk] += by
+        if not self._under_way[chunk]:
+            del self._under_way[chunk]
+
     def _produce(self, dice: random.Random) -> None:
         tenant, size = f"tenant {dice.randint(1, 20)}", dice.choice((10, 200, 2000))
         match dice.choice(("put", "put_many", "submit")):
             case "put":
-                self.q.put(bytes(size), tenant=tenant)
-                self._count("accepted")
+                subs = [self.q.put(bytes(size), tenant=tenant)]
             case "put_many":
-                self._count("accepted", len(self.q.put_many([bytes(size)] * 10, tenant=tenant)))
+                subs = self.q.put_many([bytes(size)] * 10, tenant=tenant)
             case _:
-                sub = self.q.submit([bytes(size)] * 5, tenant=tenant, policy="dead_letter", info=bytes(size))
-                self._count("accepted", sub.total)
+                body = [bytes(size)] * 5
+                subs = [self.q.submit(body, tenant=tenant, policy="dead_letter", info=bytes(size))]
+        for sub in subs:
+            self.accept(sub.id, sub.total)
         self._over.wait(self._rest)
         while self.q.stats().chunks_waiting > WAITING_MAX and not self._over.wait(0.05):
             pass
@@ -81,8 +103,8 @@ class Steady:
             outcomes = self.q.fail(leases, "not today", retry=dice.random() < 0.9, delay_seconds=0.02)
         else:
             outcomes = self.q.release(leases)
-        for outcome in outcomes:
-            self._count(outcome)
+        for lease, outcome in zip(leases, outcomes, strict=True):
+            self.end(lease.submission, lease.index, outcome)
 
     def run(self, seconds: float) -> None:
         """So long, and on a machine that is busy with other things until every outcome was told."""
@@ -107,10 +129,11 @@ class Steady:
         while self.q.stats().submissions_active:
             assert time.monotonic() < give_up, self.q.stats()
             leases = self.q.reserve(1000, wait_seconds=0.2)
-            for outcome in self.q.complete(leases) if leases else []:
-                self._count(outcome)
+            outcomes = self.q.complete(leases) if leases else []
+            for lease, outcome in zip(leases, outcomes, strict=True):
+                self.end(lease.submission, lease.index, outcome)
 
     @property
     def lost(self) -> int:
         """Accepted chunks that are neither done nor dead, or more than once."""
-        return abs(self.told["accepted"] - self.told["done"] - self.told["dead"])
+        return sum(map(abs, self._under_way.values()))

@@ -57,6 +57,20 @@ def test_memory_files_and_size_are_flat_for_hours(tmp_path: Path, record_proof: 
     assert steady.lost == 0, steady.told
 
 
+def test_a_chunk_that_is_lost_and_one_that_is_done_twice_do_not_cancel() -> None:
+    steady = Steady(None, SEED, 0.0)  # type: ignore[arg-type]
+    steady.end(1, 0, "done")  # its answer may come before that of its put
+    steady.accept(1, 3)
+    for index, outcome in ((1, "retrying"), (1, "dead"), (2, "released"), (2, "done"), (2, "already")):
+        steady.end(1, index, outcome)
+    assert steady.lost == 0
+    steady.accept(2, 2)
+    for _ in range(2):
+        steady.end(2, 0, "done")
+    assert steady.told["accepted"] == steady.told["done"] + steady.told["dead"]
+    assert steady.lost == 2
+
+
 @pytest.mark.parametrize("grows", ["memory_bytes", "files", "stored_bytes"])
 @pytest.mark.parametrize("bounds", [SHORT, LONG])
 def test_what_grows_is_not_called_flat(grows: str, bounds: Bounds, tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ def found_by(
 def search(
     bug: str, seeds: Iterable[int], steps: int = STEPS, *, bugs: Bugs = BUGS, run: Simulate = simulate
 ) -> Found | None:
-    """The first of the seeds that shows the bug; None if none does."""
+    """The first of the seeds that shows the bug and is clean without it; None if none does."""
     for seed in seeds:
         checks = found_by(bug, seed, steps, bugs=bugs, run=run)
-        if checks:
+        if checks and not run(seed, steps).outcome.violations:
             return Found(bug, seed, checks)
     return None
