@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -322,6 +323,23 @@ def test_a_history_that_failed_or_is_too_long_is_kept_and_not_published(
         "wrong-for-who-reads-it-alone.jsonl.xz": wrong.lines,
         "long.jsonl.xz": good.lines,
     }
+
+
+def test_a_run_that_checks_a_history_keeps_it() -> None:
+    """Otherwise a storm that fails leaves nothing to look at."""
+    bare: list[str] = []
+    for path in sorted((proof.ROOT / "tests").rglob("*.py")):
+        for one in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(one, ast.FunctionDef):
+                continue
+            calls = [call for call in ast.walk(one) if isinstance(call, ast.Call)]
+            named = [(call, call.func.id) for call in calls if isinstance(call.func, ast.Name)]
+            checked = any(name in ("check_history", "judge") for _, name in named)
+            for call, name in named:
+                told = {keyword.arg for keyword in call.keywords}  # None: `**`
+                if checked and name in ("record", "record_proof") and not told & {"history", None}:
+                    bare.append(f"{path.relative_to(proof.ROOT)}:{call.lineno}")
+    assert not bare, "give record_proof the history that was checked"
 
 
 def test_every_published_history_is_of_a_row() -> None:

@@ -229,6 +229,7 @@ def storm(
         lost=len(wrong),
         seed=seed,
         note=f"{done['kills']} kills, {done['pauses']} pauses, clocks 5 s apart",
+        history=history,
     )
     assert not wrong, stories(history, wrong)
     assert accepted > 100 and done["pauses"] and done["kills"]

@@ -513,6 +513,7 @@ def storm(
         seed=5,
         note=f"{kills} kills; those with a call in flight are counted; "
         f"the next owner was there {sorted(took)[kills // 2]:.1f} s after a death, at most {max(took):.1f} s",
+        history=found,
     )
     assert not violations, "\n".join(violation.story(found) for violation in violations[:5])
     assert max(took) < TAKE_OVER_SECONDS, took
