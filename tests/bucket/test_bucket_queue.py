@@ -188,6 +188,52 @@ def test_long_delays_share_buckets_by_their_hour(q: fairway.BucketQueue) -> None
     assert q.stats().buckets <= 3, "one for now, one or two for an hour of tomorrow"
 
 
+def test_a_put_goes_on_when_a_slot_of_its_hour_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many wait longer than it for another hour, whose only slot stays in use."""
+    held = {True: threading.Event(), False: threading.Event()}
+    with fairway.open(":memory:", "events", kind="bucket") as q:
+        desk = q._verbs._desk  # pyright: ignore[reportPrivateUsage]
+        execute, wait = desk._storage.execute, desk._free.wait
+        at_work, waiting, done = [], [], []
+
+        def stand_still(statement: s.Statement) -> object:
+            if isinstance(statement, s.Put):
+                at_work.append(statement)
+                held[statement.messages[0].not_before > time.time() + 3600].wait(30)
+            return execute(statement)
+
+        monkeypatch.setattr(desk._storage, "execute", stand_still)
+        monkeypatch.setattr(desk._free, "wait", lambda: (waiting.append(1), wait()))
+
+        def put(body: bytes, delay_seconds: float) -> None:
+            q.put(body, delay_seconds=delay_seconds)
+            done.append(body)
+
+        threads: list[threading.Thread] = []
+
+        def start(body: bytes, delay_seconds: float = 0.0) -> None:
+            threads.append(threading.Thread(target=put, args=(body, delay_seconds)))
+            threads[-1].start()
+            until(lambda: len(at_work) + len(waiting) == len(threads))
+
+        later = (time.time() // 3600 + 3) * 3600 + 1800 - time.time()  # far from the hour's ends
+        slots = desk._writer.config.open_buckets
+        start(b"delayed", later)
+        for _ in range(slots):
+            start(b"at once")
+        for _ in range(slots):
+            start(b"delayed", later)
+        start(b"last")
+        assert len(waiting) == slots + 1 and not done
+        held[False].set()
+        try:
+            until(lambda: b"last" in done, 2.0)
+        finally:
+            held[True].set()
+            for thread in threads:
+                thread.join()
+
+
 def test_forged_receipts_are_refused(q: fairway.BucketQueue) -> None:
     q.put_many([b"one", b"two"])
     one, two = q.reserve(max=2)

@@ -136,7 +136,7 @@ class Office:
             with self._free:
                 self._slots.setdefault(hour, []).append(slot)
                 self._busy[hour] -= 1
-                self._free.notify()
+                self._free.notify_all()  # whoever waits for another hour would keep it to himself
 
     def _idle(self, hour: int) -> Slot | None:
         idle = self._slots.setdefault(hour, [])
