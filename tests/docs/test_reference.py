@@ -56,9 +56,61 @@ def test_every_error_route_limit_and_metric_is_told() -> None:
         assert f"`{name}`" in text("reference/metrics.md")
 
 
+def test_a_reason_of_two_lines_is_told_whole() -> None:
+    reasons = {name: reason for _, rows in limits.sections() for name, _, reason in rows}
+    told = reasons["`CASSANDRA_DRIVER_THREADS`"]
+    assert told.startswith("Threads of the driver") and told.endswith("would wait for it.")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_paragraph_is_indented_as_it_is_in_the_source(name: str) -> None:
+    outside = re.sub(r"^```.*?^```", "", text(f"reference/{name}"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^(?: {4}|\t).*", outside, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize(("name", "tables"), [("python.md", 13), ("rest.md", 40), ("configuration.md", 4)])
+def test_every_field_has_a_meaning(name: str, tables: int) -> None:
+    found = re.findall(r"^\|.* meaning \|\n\|[-|]+\n((?:\|.*\n)+)", text(f"reference/{name}"), re.MULTILINE)
+    assert len(found) >= tables
+    for row in "".join(found).splitlines():
+        assert re.search(r"\w.* \|$", row.rpartition(" | ")[2]), row
+
+
+def test_a_field_says_the_same_in_python_and_over_http() -> None:
+    for name in ("python", "rest"):
+        page = text(f"reference/{name}.md")
+        for words in (
+            "when it was accepted",
+            "which delivery this is; those that were released do not count",
+        ):
+            assert f"| {words} |" in page, name
+
+
+def test_a_verb_of_the_ring_is_told_once_with_what_it_does() -> None:
+    page = text("reference/python.md")
+    ring = page.partition("\n## Ring\n")[2].partition("\n## ")[0]
+    told = re.findall(r"^### Ring\.(\w+)\n\n```text\n[^`]*^```\n\n\S", ring, re.MULTILINE)
+    names = re.findall(r"^### Ring\.(\w+)$", ring, re.MULTILINE)
+    assert len(names) == len(set(names)) == len(told)
+    assert {"put", "put_some", "get", "get_many", "pop", "pop_many", "get_into", "arm", "disarm"} <= set(
+        names
+    )
+    assert {"recover", "report", "close", "stats"} <= set(names)
+
+
 def test_every_variable_that_the_code_reads_is_told() -> None:
     unknown = configuration.read_by_the_code() - set(configuration.ENVIRONMENT)
     assert {name for name in unknown if not name.startswith("FAIRWAY_CASSANDRA_")} == set()
+    assert "| `FAIRWAY_CONFIG` |" in text("reference/configuration.md")
+
+
+def test_a_setting_is_told_of_the_kind_of_queue_that_has_it_with_its_default() -> None:
+    page = text("reference/configuration.md")
+    bucket, _, rest = page.partition("## A bucket queue")[2].partition("## A server")
+    (attempts,) = re.findall(r"^\| `attempts_max` .*", bucket, re.MULTILINE)
+    assert "message" in attempts and "chunk" not in attempts and "submission" not in attempts
+    assert "| `workers` | `FAIRWAY_WORKERS` | `0` |" in rest
+    assert "| `plain_http` | `FAIRWAY_PLAIN_HTTP` | `False` |" in rest
 
 
 def test_every_option_of_spark_is_told() -> None:

@@ -15,31 +15,15 @@ import fairway
 from fairway.bucket import config as bucket
 from fairway.model import config as fair
 from fairway.server.settings import Settings
+from tools.reference import beside
 from tools.reference.writing import code, opening, table
 
 SOURCES = Path(fairway.__file__).parent
-QUEUE = {
-    "attempts_max": "deliveries of a chunk before it is dead; a submission may have its own",
-    "lease_seconds": "how long a lease lasts where a reserve does not say",
-    "retention_seconds": "how long what ended stays readable",
-    "event_seconds": "how long the event log is kept; the audit reads it",
-    "retry_delay_seconds": "the first back-off after a failure; it doubles with every attempt",
-    "retry_delay_seconds_max": "where the doubling stops",
-    "consumer_silent_seconds": "then the named reservations of a consumer lapse",
-    "client_silent_seconds": "then a client that numbers its calls is forgotten, with its stored answers",
-    "strategy": "how to choose where a reserve does not say",
-    "strategy_locked": "a reserve that names another strategy is refused",
-    "tenants_max": "tenants with work, a weight or a pause; a submit of one more is refused",
-}
-BUCKET = QUEUE | {
-    "bucket_rows": "messages in one bucket; then its node goes on to the next",
-    "open_buckets": "buckets that one node fills side by side",
-    "seal_seconds": "a bucket that nobody put into for so long is sealed",
-}
 # What is read from the environment beside the settings of a server, which are FAIRWAY_ and their name.
 ENVIRONMENT = {
     "FAIRWAY_STORE": "the queue's file or URL, for every command",
     "FAIRWAY_QUEUE": "the queue's name, for every command",
+    "FAIRWAY_CONFIG": "the TOML file with the settings of `serve`",
     "FAIRWAY_HOST": "1: a short command may open the file itself",
     "FAIRWAY_TOKEN": "a client's token",
     "FAIRWAY_TOKENS": "the file of tokens, for `serve` and `token`",
@@ -60,26 +44,26 @@ def page() -> str:
     parts = [
         opening("Configuration", "the code that reads it", words),
         "\n## A queue\n",
-        table(("setting", "default", "from, to", "meaning"), _settings(fair.QueueConfig, fair, QUEUE)),
+        table(("setting", "default", "from, to", "meaning"), _settings(fair.QueueConfig, fair)),
         "\n## A bucket queue\n",
-        table(("setting", "default", "from, to", "meaning"), _settings(bucket.BucketConfig, bucket, BUCKET)),
+        table(("setting", "default", "from, to", "meaning"), _settings(bucket.BucketConfig, bucket)),
         "\n## A server\n",
         "Flags go before the environment, that before the TOML file."
         " [The server](../server.md#settings) says what they do.\n",
-        table(("TOML", "environment", "default"), _server()),
+        table(("TOML", "environment", "default", "meaning"), _server()),
         "\n## The environment\n",
         table(("variable", "meaning"), [(code(name), words) for name, words in ENVIRONMENT.items()]),
     ]
     return "\n".join(parts)
 
 
-def _settings(kind: type, module: Any, words: dict[str, str]) -> list[tuple[str, ...]]:
-    bounds = module._BOUNDS
+def _settings(kind: type, module: Any) -> list[tuple[str, ...]]:
+    bounds, told = module._BOUNDS, beside.meanings(kind)
     rows: list[tuple[str, ...]] = []
     for field in msgspec.structs.fields(kind):
         low, high = bounds.get(field.name, ("", ""))
         between = f"{_shown(low)} to {_shown(high)}" if field.name in bounds else ""
-        rows.append((code(field.name), code(_shown(field.default)), between, words[field.name]))
+        rows.append((code(field.name), code(_shown(field.default)), between, told.get(field.name, "")))
     return rows
 
 
@@ -91,9 +75,11 @@ def _shown(value: object) -> str:
 
 def _server() -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
+    told = beside.meanings(Settings)
     for field in msgspec.structs.fields(Settings):
-        default = field.default if field.default is not msgspec.NODEFAULT else []
-        found.append((code(field.name), code(f"FAIRWAY_{field.name.upper()}"), code(default or "")))
+        default = "" if field.default is msgspec.NODEFAULT else field.default
+        names = code(field.name), code(f"FAIRWAY_{field.name.upper()}")
+        found.append((*names, code(_shown(default)), told.get(field.name, "")))
     return found
 
 

@@ -6,11 +6,10 @@ Guards: a bound that the code has is on the page, with the reason that stands be
 from __future__ import annotations
 
 import ast
-import io
-import tokenize
 from pathlib import Path
 
 from fairway import limits
+from tools.reference import beside
 from tools.reference.writing import code, opening, table
 
 SOURCE = Path(limits.__file__)
@@ -33,30 +32,25 @@ def page() -> str:
 
 def sections() -> list[tuple[str, list[tuple[str, str, str]]]]:
     text = SOURCE.read_text(encoding="utf-8")
-    comments = {
-        token.start[0]: token.string
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT
+    titles = {
+        line: told[4:].strip()
+        for line, (told, _) in beside.comments(SOURCE).items()
+        if told.startswith("# --")
     }
-    titles = {line: words[4:].strip() for line, words in comments.items() if words.startswith("# --")}
     found: list[tuple[str, list[tuple[str, str, str]]]] = []
     lines = sorted(titles)
     nodes = [node for node in ast.parse(text).body if isinstance(node, ast.AnnAssign)]
     for begin, end in zip(lines, [*lines[1:], 10**9], strict=True):
-        rows = [_row(node, comments) for node in nodes if begin < node.lineno < end]
+        rows = [_row(node) for node in nodes if begin < node.lineno < end]
         found.append((titles[begin].split(";")[0], rows))
     return found
 
 
-def _row(node: ast.AnnAssign, comments: dict[int, str]) -> tuple[str, str, str]:
+def _row(node: ast.AnnAssign) -> tuple[str, str, str]:
     assert isinstance(node.target, ast.Name)
-    places = range(node.lineno - 1, (node.end_lineno or node.lineno) + 1)
-    own = [comments[line] for line in places if line in comments and not comments[line].startswith("# --")]
-    # A comment right above counts only where none stands on the line itself.
-    reason = own[-1].lstrip("# ")
     value = getattr(limits, node.target.id)
     return (
         code(node.target.id),
         f"{int(value):,}" if value >= 1 and value == int(value) else str(value),
-        reason,
+        beside.words(node, SOURCE),
     )

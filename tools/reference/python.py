@@ -9,7 +9,6 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import fairway.aio
 import fairway.spark
 from fairway.errors import FairwayError
 from fairway.strategy.terms import Strategy
+from tools.reference import beside
 from tools.reference.writing import code, opening, table
 
 WORDS = """\
@@ -47,7 +47,7 @@ def page() -> str:
         kind = getattr(fairway, name)
         parts += [f"\n## {name}\n", f"{inspect.getdoc(kind)}\n"]
         parts += [_function(f"{name}.{verb}", member) for verb, member in verbs(kind)]
-        parts += ["### Ring, the rest\n", native()] if name == "Ring" else []
+        parts += native() if name == "Ring" else []
     parts += ["\n## Queues in an event loop\n"]
     parts += [f"`{name}`: {inspect.getdoc(getattr(fairway, name))}\n" for name in AWAITED]
     parts += ["\n## Strategies\n", table(("block", "what it hands out"), _strategies())]
@@ -81,19 +81,22 @@ def verbs(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, getattr(kind, name) if isinstance(member, staticmethod | classmethod) else member
 
 
-def native() -> str:
-    """The methods of the ring that are written in C, as its stub has them; they are the same without a compiler."""
+def native() -> list[str]:
+    """The verbs of the ring that are written in C, as its stub has them; they are the same without a compiler."""
     tree = ast.parse((Path(fairway.__file__).parent / "ring" / "_ring.pyi").read_text(encoding="utf-8"))
     (handle,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Handle")
-    lines = [
-        ast.unparse(node).replace("def ", "Ring.").partition(":\n")[0] for node in handle.body if _told(node)
-    ]
-    lines = [line.replace("(self, ", "(").replace("(self)", "()") for line in lines]
-    return "```text\n" + "\n".join(lines) + "\n```\n\n[The ring](../ring.md) says what each does.\n"
+    return [_native(node) for node in handle.body if isinstance(node, ast.FunctionDef) and _told(node)]
 
 
-def _told(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not node.decorator_list
+def _told(node: ast.FunctionDef) -> bool:
+    return not (node.name.startswith("_") or node.decorator_list or node.name in vars(fairway.Ring))
+
+
+def _native(node: ast.FunctionDef) -> str:
+    name = f"Ring.{node.name}"
+    line = ast.unparse(node).partition(":\n")[0].replace("def ", "Ring.")
+    line = line.replace("(self, ", "(").replace("(self)", "()").replace("=", " = ")
+    return f"### {name}\n\n```text\n{line}\n```\n\n{ast.get_docstring(node) or ''}\n"
 
 
 def _function(name: str, function: Any, signature: bool = True) -> str:
@@ -133,21 +136,19 @@ def _strategies() -> list[tuple[str, str]]:
 
 
 def _value(kind: type) -> str:
-    fields = [(field.name, _type(field.type)) for field in msgspec.structs.fields(kind)]
-    fields = [(name, text) for name, text in fields if name not in INSIDE]
-    made = [
-        (name, inspect.getdoc(member) or "")
-        for name, member in vars(kind).items()
-        if isinstance(member, property | cached_property) and not name.startswith("_")
+    told = beside.meanings(kind)
+    fields = [
+        (code(field.name), _type(field.type), told.get(field.name, ""))
+        for field in msgspec.structs.fields(kind)
+        if field.name not in INSIDE
     ]
-    told = [f"### {kind.__name__}\n", f"{inspect.getdoc(kind)}\n", table(("field", "type"), _coded(fields))]
-    if made:
-        told += ["", table(("also", "what it is"), _coded(made))]
-    return "\n".join(told)
-
-
-def _coded(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(code(name), text) for name, text in rows]
+    made = [(code(name), told[name]) for name in beside.computed(kind)]
+    parts = [
+        f"### {kind.__name__}\n",
+        f"{inspect.getdoc(kind)}\n",
+        table(("field", "type", "meaning"), fields),
+    ]
+    return "\n".join([*parts, "", table(("also", "meaning"), made)] if made else parts)
 
 
 def _type(kind: Any) -> str:

@@ -5,9 +5,18 @@ Guards: a route that a server has is on the page, with its right, what it takes 
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
+from fairway.client import wire
+from fairway.engine.commands import ConsumerView, TenantView
+from fairway.face.results import Result
+from fairway.model.event import Event
+from fairway.model.lease import Lease
+from fairway.model.submission import DeadChunk, Submission
+from fairway.server import queue_views, views
 from fairway.server.openapi import document
+from tools.reference import beside
 from tools.reference.writing import code, opening, table
 
 WORDS = """\
@@ -16,6 +25,19 @@ for all of them: media types, errors, numbered calls, long polls. A right is one
 [token's](../security.md#tokens). Bytes are base64, ids are texts. Routes stand under `/v1/queues/{queue}`; those that
 begin with a slash are whole. `/healthz`, `/readyz`, `/metrics` and `/openapi.json` stand beside them.
 """
+# Whose words a view has where it has none of its own: those of the value that Python gives.
+SAME: dict[str, tuple[type, ...]] = {
+    "NewSubmission": (Submission,),
+    "NewMessage": (Submission,),
+    "QueueSettings": (queue_views.BucketConfig, queue_views.QueueConfig),
+    "SubmissionView": (Submission,),
+    "LeaseView": (Lease,),
+    "ResultView": (Result,),
+    "DeadView": (DeadChunk,),
+    "EventView": (Event,),
+    "TenantRow": (TenantView,),
+    "ConsumerRow": (ConsumerView,),
+}
 
 
 def page() -> str:
@@ -78,16 +100,26 @@ def kind(schema: dict[str, Any]) -> str:
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
     fields = schema.get("properties")
-    words = schema.get("description", "")
+    words = inspect.cleandoc(schema.get("description", ""))
     head = f"\n### {name}\n\n{words}\n"
     if not fields:
         return f"{head}\n{kind(schema)}\n"
     needed = set(schema.get("required", ()))
+    told = meanings(name)
     rows = [
-        (code(field), kind(one), "needed" if field in needed else _default(one))
+        (code(field), kind(one), "needed" if field in needed else _default(one), told.get(field, ""))
         for field, one in fields.items()
     ]
-    return head + "\n" + table(("field", "what it is", "if left out"), rows)
+    return head + "\n" + table(("field", "type", "if left out", "meaning"), rows)
+
+
+def meanings(name: str) -> dict[str, str]:
+    """What the fields of a body mean."""
+    (own,) = {getattr(module, name) for module in (views, queue_views, wire) if hasattr(module, name)}
+    found: dict[str, str] = {}
+    for same in (*SAME.get(name, ()), own):
+        found |= beside.meanings(same)
+    return found
 
 
 def _default(one: dict[str, Any]) -> str:

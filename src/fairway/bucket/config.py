@@ -14,13 +14,14 @@ from fairway.errors import BadArgument
 class BucketConfig(msgspec.Struct, frozen=True):
     """What `configure` sets, with the defaults of a new bucket queue."""
 
-    attempts_max: int = 5
-    lease_seconds: float = 60.0
+    attempts_max: int = 5  # deliveries of a message, then it is a dead letter
+    lease_seconds: float = 60.0  # how long a lease lasts where a reserve does not say
+    # the first back-off after a failure; it doubles with every delivery
     retry_delay_seconds: float = limits.RETRY_DELAY_SECONDS
-    retry_delay_seconds_max: float = limits.RETRY_DELAY_SECONDS_MAX
-    bucket_rows: int = 1000  # messages in one bucket, then its node goes on to the next
+    retry_delay_seconds_max: float = limits.RETRY_DELAY_SECONDS_MAX  # where the doubling stops
+    bucket_rows: int = 1000  # messages in one bucket; then its node goes on to the next
     open_buckets: int = 4  # buckets that one node fills side by side
-    seal_seconds: float = 30.0  # a bucket nobody put into for so long is sealed
+    seal_seconds: float = 30.0  # a bucket that nobody put into for so long is sealed
 
     def back_off(self, attempts: int) -> float:
         """How long a message rests after its n-th failed delivery."""

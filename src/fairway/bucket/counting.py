@@ -28,8 +28,8 @@ class BucketStats(msgspec.Struct, frozen=True):
     leased: int  # in somebody's hands
     dead: int  # dead letters
     finished: int  # completed or dead, and not yet removed with their buckets
-    open_buckets: int
-    buckets: int
+    open_buckets: int  # buckets that take messages
+    buckets: int  # all of them, sealed ones too
     index_span: int  # entries of the index that a reserve reads: a message that stays long holds them
 
 

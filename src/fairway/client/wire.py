@@ -42,15 +42,15 @@ class Answered(msgspec.Struct, frozen=True, array_like=True):
 class Told(msgspec.Struct, frozen=True):
     """An error as every route gives it: a code that never changes, a sentence, and what it is about."""
 
-    code: str
-    message: str
-    details: dict[str, Any] = {}
+    code: str  # which error it is
+    message: str  # what is wrong, and what to do
+    details: dict[str, Any] = {}  # what it is about, by name
 
 
 class Refusal(msgspec.Struct, frozen=True):
     """The body of every answer that is an error."""
 
-    error: Told
+    error: Told  # what was refused, and why
 
 
 _encode = msgspec.msgpack.Encoder().encode

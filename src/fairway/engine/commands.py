@@ -301,19 +301,19 @@ class Finished(msgspec.Struct, frozen=True, array_like=True, tag=5):
 class QueueStats(msgspec.Struct, frozen=True):
     """Counts that are the truth at rest; `chunks_*` count chunks of active submissions."""
 
-    queue: str
-    submissions_active: int
-    chunks_waiting: int
-    chunks_leased: int
-    chunks_done: int
-    chunks_dead: int
-    tenants: int
-    reservations: int
-    waiters: int
-    paused: bool
-    groups: int
-    calls: int
-    syncs: int
+    queue: str  # its name
+    submissions_active: int  # submissions that have not ended
+    chunks_waiting: int  # not leased, done or dead: those that wait for a time or are paused count too
+    chunks_leased: int  # in the hands of workers
+    chunks_done: int  # completed
+    chunks_dead: int  # given up
+    tenants: int  # with work, a weight of their own or a pause
+    reservations: int  # sets of leases that are out, each handed out or renewed together
+    waiters: int  # reserves that wait for work
+    paused: bool  # the queue itself
+    groups: int  # transactions since the queue was opened
+    calls: int  # commands carried out since then
+    syncs: int  # groups since then that waited for the disk or the cluster
     chunks_retrying: int = 0  # of those that wait: in a back-off
     handed: int = 0  # chunks handed out since the queue was opened, retries included
     completed: int = 0  # chunks completed since then
@@ -323,12 +323,12 @@ class QueueStats(msgspec.Struct, frozen=True):
 class TenantView(msgspec.Struct, frozen=True):
     """A tenant as it is now."""
 
-    name: str
-    weight: float
-    paused: bool
-    submissions: int
-    waiting: int
-    leased: int
+    name: str  # of the tenant
+    weight: float  # its share beside the others'; 1 unless set
+    paused: bool  # nothing of it is handed out
+    submissions: int  # active ones
+    waiting: int  # chunks that are not leased, done or dead
+    leased: int  # chunks in the hands of workers
     handed: int = 0  # chunks handed out since the queue was opened, or since the tenant last had nothing
     oldest: float = 0.0  # when its oldest active submission was made; 0.0: it has none
 
@@ -336,10 +336,10 @@ class TenantView(msgspec.Struct, frozen=True):
 class ConsumerView(msgspec.Struct, frozen=True):
     """A named consumer as it is now."""
 
-    name: str
-    epoch: int
-    seqs: list[int]
-    seen: float
+    name: str  # of the consumer
+    epoch: int  # how often the name was taken over with `join`
+    seqs: list[int]  # its named reservations that are not trimmed
+    seen: float  # when it last called
 
 
 Reply = (

@@ -27,9 +27,9 @@ from fairway.model.submission import Described
 class Result(msgspec.Struct, frozen=True):
     """The registered result of a chunk: `data` if it is inline, `object` if it is one."""
 
-    index: int
-    data: bytes | None = None
-    object: str | None = None
+    index: int  # of the chunk
+    data: bytes | None = None  # the bytes of an inline result
+    object: str | None = None  # the name of the object that holds it
     fetch: Fetch | None = None  # reads the object; None where that would block an event loop
 
     def read(self) -> bytes:

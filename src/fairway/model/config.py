@@ -14,16 +14,19 @@ from fairway.errors import BadArgument
 class QueueConfig(msgspec.Struct, frozen=True):
     """What `configure` sets, with the defaults of a new queue."""
 
-    attempts_max: int = 5
-    lease_seconds: float = 60.0
-    retention_seconds: float = 86_400.0
-    event_seconds: float = 7 * 86_400.0
+    attempts_max: int = 5  # deliveries of a chunk, then it is dead; a submission may have its own
+    lease_seconds: float = 60.0  # how long a lease lasts where a reserve does not say
+    retention_seconds: float = 86_400.0  # how long what ended stays readable
+    event_seconds: float = 7 * 86_400.0  # how long the event log is kept; the audit reads it
+    # the first back-off after a failure; it doubles with every attempt
     retry_delay_seconds: float = limits.RETRY_DELAY_SECONDS
-    retry_delay_seconds_max: float = limits.RETRY_DELAY_SECONDS_MAX
+    retry_delay_seconds_max: float = limits.RETRY_DELAY_SECONDS_MAX  # where the doubling stops
+    # a consumer that says nothing for so long loses its named reservations
     consumer_silent_seconds: float = limits.CONSUMER_SILENT_SECONDS
+    # a client that numbers its calls and says nothing for so long is forgotten, with its stored answers
     client_silent_seconds: float = limits.CLIENT_SILENT_SECONDS
-    strategy: str = "Fair"
-    strategy_locked: bool = False
+    strategy: str = "Fair"  # how to choose where a reserve does not say
+    strategy_locked: bool = False  # a reserve that names another strategy is refused
 
 
 _BOUNDS: dict[str, tuple[float, float]] = {

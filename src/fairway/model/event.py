@@ -44,16 +44,16 @@ class Event(msgspec.Struct, frozen=True):
     """Chunks [start, start + count) of a submission; epoch and reservation tell which attempt."""
 
     number: int  # of the group in which it was stored
-    what: str
-    time: float
-    submission: int
-    start: int
-    count: int
-    epoch: int = 0
-    reservation: int = 0
-    attempt: int = 0
-    tenant: str = ""
-    detail: str = ""
+    what: str  # submitted, reserved, completed, failed, expired, released, renewed, dead, ended_..., redriven
+    time: float  # when it happened, by the clock of the owner
+    submission: int  # its id
+    start: int  # the first chunk
+    count: int  # how many chunks from there
+    epoch: int = 0  # of the owner that handed them out; every owner has a higher one
+    reservation: int = 0  # which one of that owner
+    attempt: int = 0  # which delivery; 0: the event is of no delivery
+    tenant: str = ""  # whom they belong to, where the event tells it
+    detail: str = ""  # what was said of it, such as an error
     place: int = 0  # in its group; what happened at one stroke has one place
 
 

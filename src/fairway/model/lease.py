@@ -47,14 +47,14 @@ def ticket_of(receipt: str) -> Ticket:
 class Lease(msgspec.Struct, frozen=True, gc=False):
     """A chunk that is yours until `deadline`. Nothing that it holds leads back to it."""
 
-    submission: int
-    index: int
-    attempt: int
-    deadline: float
-    epoch: int
-    count: int
-    seal: int
-    described: Described
+    submission: int  # its id
+    index: int  # which chunk of it, from 0
+    attempt: int  # which delivery this is; those that were released do not count
+    deadline: float  # when the lease ends, if it is not renewed
+    epoch: int  # of the owner that handed it out; every owner has a higher one
+    count: int  # which reservation of that owner
+    seal: int  # proves that the receipt was not made up
+    described: Described  # what was accepted of the submission
     data: bytes | None = None  # an inline payload, or one that was fetched before
     fetch: Callable[[str], bytes] | None = None  # reads an object; None where that would block an event loop
 
@@ -73,14 +73,17 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tenant(self) -> str:
+        """Whom the submission belongs to."""
         return self.described.tenant
 
     @property
     def metadata(self) -> Metadata:
+        """The submission's metadata."""
         return self.described.metadata
 
     @property
     def info(self) -> bytes:
+        """What the submitter left for the worker."""
         return self.described.info
 
     @property

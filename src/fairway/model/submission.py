@@ -47,26 +47,26 @@ class Offer(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Submission(msgspec.Struct, frozen=True, gc=False):
     """A submission as it is now."""
 
-    id: int
-    state: State
-    tenant: str
-    total: int
-    done: int
+    id: int  # rises with time; a 63-bit number
+    state: State  # active, or how it ended
+    tenant: str  # whom it belongs to
+    total: int  # chunks
+    done: int  # chunks with a completion
     failed: int  # dead chunks
-    leased: int
-    created: float
-    ended: float = 0.0
-    life: int = 1
-    paused: bool = False
-    metadata: dict[str, str | int] = {}
-    info: bytes = b""
-    priority: int = 0
-    policy: Policy = "fail_fast"
-    not_before: float = 0.0
-    deadline: float = 0.0
-    key: str = ""
-    error: str = ""  # of the first failing chunk
-    error_index: int = -1
+    leased: int  # chunks that somebody holds now
+    created: float  # when it was accepted
+    ended: float = 0.0  # when it ended; 0.0: it is active
+    life: int = 1  # 1, and one more after each redrive
+    paused: bool = False  # itself, not its tenant or the queue
+    metadata: dict[str, str | int] = {}  # what strategies look at
+    info: bytes = b""  # for the worker, as it was given
+    priority: int = 0  # for CustomPriority: the highest is first
+    policy: Policy = "fail_fast"  # when a chunk is dead: fail_fast ends the submission, dead_letter goes on
+    not_before: float = 0.0  # nothing is handed out before; 0.0: at once
+    deadline: float = 0.0  # then it fails if it is still active; 0.0: never
+    key: str = ""  # the caller's, that makes a submit safe to repeat; "": none
+    error: str = ""  # of the first dead chunk, or that the deadline passed
+    error_index: int = -1  # the index of that chunk; -1: there is none
 
     @property
     def left(self) -> int:
@@ -77,9 +77,9 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
 class DeadChunk(msgspec.Struct, frozen=True):
     """A chunk that was given up."""
 
-    submission: int
-    index: int
-    tenant: str
-    attempts: int
-    error: str
-    at: float
+    submission: int  # its id
+    index: int  # which chunk of it, from 0
+    tenant: str  # whom it belongs to
+    attempts: int  # deliveries it had; those that were released do not count
+    error: str  # what the last failure said
+    at: float  # when it was given up

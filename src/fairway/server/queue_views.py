@@ -25,7 +25,7 @@ MessageId = Annotated[
 class QueueSettings(v.Body, frozen=True, kw_only=True):
     """What `configure` sets; a setting that is left out stays as it is. `kind` is that of a queue that is made."""
 
-    kind: Literal["fair", "bucket"] | None = None
+    kind: Literal["fair", "bucket"] | None = None  # fair if left out
     attempts_max: Annotated[int, Meta(ge=1, le=limits.ATTEMPTS_MAX_MAX)] | None = None
     lease_seconds: v.LeaseSeconds | None = None
     retention_seconds: v.Seconds | None = None
@@ -44,33 +44,33 @@ class QueueSettings(v.Body, frozen=True, kw_only=True):
 class QueueView(msgspec.Struct, frozen=True):
     """A queue: its settings and its counts."""
 
-    name: str
-    settings: QueueConfig
-    stats: QueueStats
+    name: str  # of the queue
+    settings: QueueConfig  # all of them
+    stats: QueueStats  # its counts
 
 
 class BucketView(msgspec.Struct, frozen=True):
     """A bucket queue: its settings and its sizes."""
 
-    name: str
-    settings: BucketConfig
-    stats: BucketStats
-    kind: Literal["bucket"] = "bucket"
+    name: str  # of the queue
+    settings: BucketConfig  # all of them
+    stats: BucketStats  # its sizes
+    kind: Literal["bucket"] = "bucket"  # which a fair queue does not tell
 
 
 class Letters(v.Body, frozen=True, kw_only=True):
     """Dead letters of a bucket queue, all of them if no ids are given."""
 
-    ids: Annotated[list[MessageId], Meta(max_length=limits.CALL_OFFERS_MAX)] | None = None
+    ids: Annotated[list[MessageId], Meta(max_length=limits.CALL_OFFERS_MAX)] | None = None  # of messages
 
 
 class Count(msgspec.Struct, frozen=True):
     """How many there were."""
 
-    count: int
+    count: int  # messages
 
 
 class Queues(msgspec.Struct, frozen=True):
     """The queues that the caller may look at."""
 
-    queues: list[str]
+    queues: list[str]  # their names

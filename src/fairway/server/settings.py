@@ -27,21 +27,20 @@ _PREFIX = "FAIRWAY_"
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a server is run. The environment has them as FAIRWAY_STORE, FAIRWAY_PORT and so on, lists with commas."""
 
-    store: str = "work.db"
-    listen: str = "127.0.0.1"  # the address; who may come is decided by it
-    port: int = PORT
+    store: str = "work.db"  # the file of the queues, or cassandra://host/keyspace
+    listen: str = "127.0.0.1"  # the address to listen on; who may come is decided by it
+    port: int = PORT  # the port to listen on
     workers: int = 0  # HTTP processes beside the engine's; 0: one process does all
     queues: list[str] = []  # made at the start if they are missing
     tokens: str = ""  # the file of tokens; "": beside the store
     objects: list[str] = []  # roots that payload objects may lie under
     hosts: list[str] = []  # names under which the server is reached, beside the address it listens on
-    tls_cert: str = ""
-    tls_key: str = ""
+    tls_cert: str = ""  # the file of a certificate; its key goes with it
+    tls_key: str = ""  # the file of its key
     plain_http: bool = False  # allow other machines in without TLS
-    log_level: str = "info"
-    transport: str = (
-        "socket"  # how HTTP processes talk to the engine's: socket, or ring through shared memory
-    )
+    log_level: str = "info"  # debug, info, warning or error
+    # how HTTP processes talk to the engine's: socket, or ring through shared memory
+    transport: str = "socket"
     window_rows: int = limits.WINDOW_ROWS  # submissions that can be handed out, kept in memory for each queue
     # Several nodes on one cluster:
     secret_file: str = ""  # a file with the secret that the nodes share
@@ -87,7 +86,7 @@ def settings(
 ) -> Settings:
     """The settings of a start; `given` are flags, None where there is none. BadArgument says what is wrong."""
     environ = os.environ if environ is None else environ
-    path = file or environ.get(f"{_PREFIX}CONFIG")
+    path = file or environ.get("FAIRWAY_CONFIG")
     found: dict[str, Any] = dict(_toml(path)) if path else {}
     kinds = {field.name: field.type for field in msgspec.structs.fields(Settings)}
     for name, kind in kinds.items():

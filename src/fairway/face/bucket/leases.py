@@ -17,25 +17,25 @@ _decode = msgspec.msgpack.Decoder(Headers).decode
 class BucketLease(msgspec.Struct, frozen=True):
     """A message that is yours until a deadline. After a renewal only the renewed lease counts."""
 
-    id: str
-    payload: bytes
-    headers: Headers
+    id: str  # of the message, 32 hexadecimal digits
+    payload: bytes  # the bytes that were put
+    headers: Headers  # the small map that was put with it
     attempt: int  # which delivery this is; those that were released do not count
-    deadline: float  # seconds since 1970
-    put_at: float
-    receipt: str
+    deadline: float  # when the lease ends, if it is not renewed
+    put_at: float  # when the message was put
+    receipt: str  # text that proves the lease
 
 
 class DeadMessage(msgspec.Struct, frozen=True):
     """A message that was delivered too often, or given up. Over HTTP `payload` is None for a token without `work`."""
 
-    id: str
-    payload: bytes | None
-    headers: Headers
-    attempts: int
-    error: str
-    put_at: float
-    died_at: float
+    id: str  # of the message, 32 hexadecimal digits
+    payload: bytes | None  # the bytes that were put
+    headers: Headers  # the small map that was put with it
+    attempts: int  # deliveries it had
+    error: str  # what the last failure said
+    put_at: float  # when the message was put
+    died_at: float  # when it was given up
 
 
 def packed(headers: Headers) -> bytes:
