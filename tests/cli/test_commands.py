@@ -18,7 +18,7 @@ ALL = [*(((one.name,), one) for one in COMMANDS), *((("queue", one.name), one) f
 
 LISTED = """\
 Work: put queue submit work
-Look: consumers dead explain results status tenants top
+Look: audit consumers dead explain results status tenants top
 Steer: backup cancel redrive
 Script: complete completion fail release renew reserve"""
 

@@ -8,6 +8,8 @@ import pytest
 
 import fairway
 from fairway.cli.app import DONE, FAILED, USAGE
+from fairway.cli.places import Where
+from fairway.errors import BadArgument
 from tests.cli.conftest import Cli
 
 
@@ -23,6 +25,25 @@ def test_the_place_is_an_argument_an_option_or_a_variable(
     assert cli("status", id, "--json").json == by_argument["submissions"][0]
     assert cli("queue", "list", "--json").jsons[0]["queue"] == "default"
     assert cli("status", "--store", "none.db").code == FAILED, "an option is stronger"
+
+
+def test_the_audit_is_told_its_queue_as_every_other_command_is(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def audited(place: str, where: Where, *_: object) -> None:
+        asked.append((place, where.queue))
+        raise BadArgument("enough")
+
+    monkeypatch.setattr("fairway.cli.audit.audited", audited)
+    assert cli("audit", "a.db", "-q", "images").code == FAILED
+    assert cli("audit", "--store", "b.db").code == FAILED
+    monkeypatch.setenv("FAIRWAY_STORE", "c.db")
+    monkeypatch.setenv("FAIRWAY_QUEUE", "pages")
+    assert cli("audit").code == FAILED
+    assert cli("audit", "--store=d.db", "--json").error["message"] == "enough"
+    assert asked == [("a.db", "images"), ("b.db", "default"), ("c.db", "pages"), ("d.db", "pages")]
 
 
 def test_words_after_two_dashes_are_no_options(cli: Cli, file: Path) -> None:

@@ -39,6 +39,9 @@ def test_the_page_of_the_command_line_tells_of_every_command() -> None:
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     for one in (*COMMANDS, *QUEUE_COMMANDS):
         assert re.search(rf"\b{one.name}\b", text), f"docs/cli.md says nothing of {one.name}"
+    for command in app:
+        assert command.startswith("-") or f"`{command}" in text or f"fairway {command}" in text, command
+    assert "(reference/cli.md)" in text
     assert len(steps(ROOT / "docs" / "cli.md")) > 25
 
 

@@ -121,7 +121,7 @@ def test_the_function_and_the_sql_of_the_demo_do_the_same_work(spark: SparkSessi
 def test_the_command_prints_json_and_its_exit_code_is_the_verdict(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
 ) -> None:
-    command = ["audit", str(path), "--report", str(tmp_path / "r.html"), "--json"]
+    command = ["audit", "--store", str(path), "--report", str(tmp_path / "r.html"), "--json"]
     assert patiently(lambda: app.run(command)) == app.DONE
     told = json.loads(capsys.readouterr().out)
     assert told["counts"]["completed"] == 902 and told["counts"]["lost"] == 0

@@ -21,8 +21,8 @@ from tools.reference.writing import code, opening, table
 SOURCES = Path(fairway.__file__).parent
 # What is read from the environment beside the settings of a server, which are FAIRWAY_ and their name.
 ENVIRONMENT = {
-    "FAIRWAY_STORE": "the queue's file or URL, for every command",
-    "FAIRWAY_QUEUE": "the queue's name, for every command",
+    "FAIRWAY_STORE": "the queue's file or URL, for every command on a queue; for `serve` its file or cluster",
+    "FAIRWAY_QUEUE": "the queue's name, for every command on a queue",
     "FAIRWAY_CONFIG": "the TOML file with the settings of `serve`",
     "FAIRWAY_HOST": "1: a short command may open the file itself",
     "FAIRWAY_TOKEN": "a client's token",

@@ -30,9 +30,6 @@ app = App(
 # Named, not imported: a command loads what it needs when it is called.
 commands.register(app)
 app.command("fairway.cli.demo:run", name="demo", help="Run the main job on Spark, fair and unfair.")
-app.command(
-    "fairway.cli.audit:audit", name="audit", help="Say what a queue's log proves, and write a report."
-)
 app.command("fairway.cli.serve:serve", name="serve", help="Serve the queues of a file over HTTP.")
 app.command("fairway.cli.token:app", name="token", help="Make, list and revoke the tokens of a server.")
 app.command("fairway.cli.sim:sim", name="sim", help="Simulate histories under faults and check each of them.")

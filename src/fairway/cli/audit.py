@@ -11,6 +11,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from fairway.cli.places import HERE, Place, Where
 from fairway.cli.saying import clean, console
 from fairway.cli.sparkling import spark_session
 from fairway.errors import BadArgument
@@ -20,52 +21,55 @@ if TYPE_CHECKING:
 
 
 def audit(
-    url: str,
+    place: Place,
     /,
     *,
-    queue: str = "default",
     report: Path = Path("fairway-audit.html"),
     window_seconds: float | None = None,
-    json: bool = False,
+    where: Where = HERE,
 ) -> int:
     """Audit a queue: lost, duplicate and stale chunks, fairness over time, waiting per tenant. It changes nothing.
 
     Parameters
     ----------
-    url
-        The queue's file.
-    queue
-        The queue in the file.
     report
         Where the HTML report goes.
     window_seconds
         How wide a window of time is; a fortieth of the log if left out.
-    json
-        Print one JSON object and nothing else.
     """
     if report.is_dir():
         raise BadArgument(f"--report {report} is a folder; name a file, such as {report / 'audit.html'}")
+    shown, written = audited(place, where, report, window_seconds)
+    if where.json:
+        print(msgspec.json.encode(shown.plain() | {"report": str(written)}).decode())
+    else:
+        _print(shown, written)
+    return 1 if shown.counts.faults else 0
+
+
+def audited(place: str, where: Where, report: Path, window_seconds: float | None) -> tuple[Summary, Path]:
+    """What the log of a queue proves, and the file of the report."""
     # What goes wrong is raised here too; Spark's greetings are in nobody's way this way.
-    with spark_session("fairway audit", quiet=json, log=Path(os.devnull)) as spark:
+    with spark_session("fairway audit", quiet=where.json, log=Path(os.devnull)) as spark:
         from fairway.spark.auditing.audit import audit as run
         from fairway.spark.auditing.report import write_report
         from fairway.spark.auditing.summary import summary
 
-        shown = summary(queue, run(spark, url, queue=queue, window_seconds=window_seconds, progress=not json))
-        written = write_report(report, [shown], note=f"{url}, queue {queue}")
-    if json:
-        print(msgspec.json.encode(shown.plain() | {"report": str(written)}).decode())
-    else:
-        screen = console()
-        screen.print(table(shown))
-        counts = shown.counts
-        style = "bold red" if counts.faults else "green"
-        screen.print(
-            f"[{style}]lost {counts.lost:,}, duplicate {counts.duplicate:,}, stale {counts.stale:,}[/],"
-            f" out of order {counts.disorder:,}, of {counts.chunks:,} chunks"
-        )
-        screen.print(f"[green]The report:[/] {escape(str(written))}", soft_wrap=True)
-    return 1 if shown.counts.faults else 0
+        told = run(spark, place, queue=where.queue, window_seconds=window_seconds, progress=not where.json)
+        shown = summary(where.queue, told)
+        return shown, write_report(report, [shown], note=f"{place}, queue {where.queue}")
+
+
+def _print(shown: Summary, written: Path) -> None:
+    screen = console()
+    screen.print(table(shown))
+    counts = shown.counts
+    style = "bold red" if counts.faults else "green"
+    screen.print(
+        f"[{style}]lost {counts.lost:,}, duplicate {counts.duplicate:,}, stale {counts.stale:,}[/],"
+        f" out of order {counts.disorder:,}, of {counts.chunks:,} chunks"
+    )
+    screen.print(f"[green]The report:[/] {escape(str(written))}", soft_wrap=True)
 
 
 def table(shown: Summary) -> Table:

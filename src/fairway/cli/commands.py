@@ -119,6 +119,14 @@ COMMANDS: Final = (
         LOOK,
         ("consumers work.db",),
     ),
+    Command(
+        "audit",
+        "audit:audit",
+        "Say what a queue's log proves, and write a report.",
+        LOOK,
+        ("audit work.db", "audit work.db --report audit.html --window-seconds 600", "audit work.db --json"),
+        "It runs on Spark: `pip install 'fairway[spark]'` brings it, and it needs Java 17 or newer.",
+    ),
     Command("cancel", "steer:cancel", "End submissions now.", STEER, ("cancel work.db 910026235415887872",)),
     Command(
         "redrive",
