@@ -38,4 +38,6 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python cassandra_failover.py cassandra://127.0.0.1:9042/failover")
     main(sys.argv[1])

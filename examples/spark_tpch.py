@@ -33,6 +33,8 @@ scale = sys.argv[1] if len(sys.argv) > 1 else "0.01"
 spark = fairway.spark.session()
 with tempfile.TemporaryDirectory() as folder:
     tool = Path(sys.executable).parent / "tpchgen-cli"
+    if not tool.exists():
+        sys.exit("this example makes its data with tpchgen-cli: pip install tpchgen-cli")
     subprocess.run([tool, "parquet", "-s", scale, "--tables", "lineitem", "--output-dir", folder], check=True)
     lines = spark.read.parquet(f"{folder}/lineitem.parquet")
     url = f"{folder}/tpch.db"

@@ -30,7 +30,7 @@ _NOTE = struct.Struct("<II")
 class Outcome:
     """What became of a way."""
 
-    kills: int  # if it hangs: before the last message that was received
+    kills: int  # until the last message came; of a way that hangs more follow, which change nothing
     put: int
     received: int
     missing: int  # put, and never received

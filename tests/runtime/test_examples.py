@@ -29,6 +29,14 @@ SAYS = {
 
 
 @pytest.mark.real
+def test_an_example_that_needs_an_address_says_so() -> None:
+    path = next(path for path in FOUND if path.name == "cassandra_failover.py")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("usage: python cassandra_failover.py cassandra://")
+
+
+@pytest.mark.real
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_runs(path: Path, tmp_path: Path) -> None:
     if path.name == "ring.py":
