@@ -1,38 +1,81 @@
 """How each cost grows as the work grows by 10: put, reserve + complete, open, memory and file, at growing backlogs.
 
-    python bench/growth.py [--sizes 10000 100000 1000000] [--full] [--quick] [--json FILE]
+    python bench/growth.py [--sizes 10000 100000 1000000] [--wide 10000 ... 1000000000] [--full] [--quick] [--json FILE]
 
 A backlog of messages of 200 bytes of 1,000 tenants, put in batches of 1,000; then 20,000 of them are reserved and
 completed in batches of 100 while the rest waits, after a restart. Below it the same for one submission of so many
-chunks, which is one row whatever its size. Each size has a process of its own. CPU time of the whole process, because
-cores are shared; `grows by` compares the last size with the first. `--full` goes on to 10^7 messages and 8 GB of disk.
+chunks, which is one row whatever its size. Each is done in the process that hosts the queue, in one that is attached
+to a host, and through a server; there CPU is that of both sides, and `open` begins with the start of the other process.
+Each size has a process of its own. CPU time, because cores are shared; `grows by` compares the last size with the
+first, and `for each 10 times` each size with the one before it. `--full` goes on to 10^7 messages and 8 GB of disk.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
 from figures import Figures, memory_mib, parser
+from processes import Host
+from served.server import started
 
 import fairway
 
 PAYLOAD = b"x" * 200
 TENANTS = 1_000
 TAKEN = 20_000
+SUBMITS = 100  # one alone is over before a server's CPU time has moved
+OBJECTS = "file:///nowhere"
 
 Costs = dict[str, float]
+Measure = Callable[[Path, int, str], Costs]
+Cpu = Callable[[], float]  # the CPU seconds of all processes of a way
 
 
-def cpu_us(work: Callable[[], int]) -> float:
+@contextmanager
+def embedded(path: Path) -> Iterator[tuple[fairway.Queue, Cpu]]:
+    with fairway.open(path) as q:
+        yield q, time.process_time
+
+
+@contextmanager
+def attached(path: Path) -> Iterator[tuple[fairway.Queue, Cpu]]:
+    host = Host(path)
+    try:
+        with fairway.open(path, host=False) as q:
+            yield q, lambda: time.process_time() + host.cpu_seconds()
+    finally:
+        host.end()
+
+
+@contextmanager
+def served(path: Path) -> Iterator[tuple[fairway.Queue, Cpu]]:
+    os.environ["FAIRWAY_OBJECTS"] = OBJECTS
+    server = asyncio.run(started(path, 0))
+    try:
+        with fairway.open(f"http://127.0.0.1:{server.port}") as q:
+            assert isinstance(q, fairway.Queue)
+            yield q, lambda: time.process_time() + server.cpu_seconds()
+    finally:
+        server.end()
+
+
+WAYS = {"embedded": embedded, "attached to a host": attached, "through a server": served}
+
+
+def cpu_us(work: Callable[[], int], cpu_seconds: Cpu) -> float:
     """CPU microseconds for each of what some work did."""
-    start = time.process_time()
+    start = cpu_seconds()
     done = work()
-    return (time.process_time() - start) / max(1, done) * 1e6
+    return (cpu_seconds() - start) / max(1, done) * 1e6
 
 
 def file_mib(path: Path) -> float:
@@ -50,74 +93,100 @@ def taking(q: fairway.Queue, many: int, batch: int = 100) -> Callable[[], int]:
     return take
 
 
-def messages(folder: Path, size: int) -> Costs:
+def messages(folder: Path, size: int, way: str) -> Costs:
     """A backlog of so many messages."""
-    path, found = folder / f"m{size}.db", Costs()
+    path, found = folder / "m.db", Costs()
     batch = [{"payload": PAYLOAD, "tenant": ""} for _ in range(1_000)]
 
-    def put() -> int:
-        for first in range(0, size, len(batch)):
-            for place, one in enumerate(batch):
-                one["tenant"] = f"t{(first + place) % TENANTS}"
-            q.put_many(batch[: size - first])
-        return size
-
     empty = memory_mib()
-    with fairway.open(path) as q:
-        found["put, CPU us a message"] = cpu_us(put)
-        found["memory, MiB"] = memory_mib() - empty
-    found["file, MiB"] = file_mib(path)
+    with WAYS[way](path) as (q, cpu_seconds):
+
+        def put() -> int:
+            for first in range(0, size, len(batch)):
+                for place, one in enumerate(batch):
+                    one["tenant"] = f"t{(first + place) % TENANTS}"
+                q.put_many(batch[: size - first])
+            return size
+
+        found["put, CPU us a message"] = cpu_us(put, cpu_seconds)
+        if way == "embedded":
+            found["memory, MiB"] = memory_mib() - empty
+    if way == "embedded":
+        found["file, MiB"] = file_mib(path)
     start, cpu = time.perf_counter(), time.process_time()
-    with fairway.open(path) as q:
+    with WAYS[way](path) as (q, cpu_seconds):
         found["open, s"] = time.perf_counter() - start
-        found["open, s of CPU"] = time.process_time() - cpu
-        found["reserve + complete, CPU us a message"] = cpu_us(taking(q, min(TAKEN, size)))
+        if way == "embedded":
+            found["open, s of CPU"] = time.process_time() - cpu
+        begin = time.perf_counter()
+        taking(q, 1, 1)()
+        found["the first reserve + complete after it, s"] = time.perf_counter() - begin
+        found["reserve + complete, CPU us a message"] = cpu_us(taking(q, min(TAKEN, size - 1)), cpu_seconds)
     return found
 
 
-def chunks(folder: Path, size: int) -> Costs:
+def chunks(folder: Path, size: int, way: str) -> Costs:
     """One submission of so many chunks."""
-    path, found = folder / f"c{size}.db", Costs()
-    with fairway.open(path) as q:
-        q.submit(chunks=10, objects="file:///nowhere/first", tenant="first")
+    path, found = folder / "c.db", Costs()
+    with WAYS[way](path) as (q, cpu_seconds):
+        q.submit(chunks=10, objects=f"{OBJECTS}/first", tenant="first")
 
         def submit() -> int:
-            q.submit(chunks=size, objects="file:///nowhere/x", tenant="t")
-            return 1
+            for n in range(SUBMITS):
+                q.submit(chunks=size, objects=f"{OBJECTS}/{n}", tenant="t")
+            return SUBMITS
 
-        found["submit, CPU us"] = cpu_us(submit)
-    found["file, MiB"] = file_mib(path)
+        found["submit, CPU us"] = cpu_us(submit, cpu_seconds)
+    if way == "embedded":
+        found["file, MiB"] = file_mib(path)
     start = time.perf_counter()
-    with fairway.open(path) as q:
+    with WAYS[way](path) as (q, cpu_seconds):
         found["open, s"] = time.perf_counter() - start
-        found["reserve + complete, CPU us a chunk"] = cpu_us(taking(q, min(TAKEN, size)))
+        found["reserve + complete, CPU us a chunk"] = cpu_us(taking(q, min(TAKEN, size)), cpu_seconds)
     return found
 
 
-def table(figures: Figures, title: str, costs: Callable[[Path, int], Costs], sizes: list[int]) -> None:
-    found: list[Costs] = []
-    for size in sizes:
-        alone = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-        with tempfile.TemporaryDirectory() as name, alone as pool:
-            found.append(pool.submit(costs, Path(name), size).result())
-    told = figures.table(title, "what", *(f"{size:,}" for size in sizes), "work grows by", "it grows by")
+def tenfold(sizes: list[int], values: list[float]) -> str:
+    """By how much it grows for each ten times the work, step by step; of a wider step the root."""
+    if not all(values):
+        return ""
+    steps = zip(sizes, sizes[1:], values, values[1:], strict=False)
+    return ", ".join(
+        f"{(later / before) ** (1 / math.log10(more / less)):,.2f} x" for less, more, before, later in steps
+    )
+
+
+def alone(costs: Measure, size: int, way: str) -> Costs:
+    """What one size costs, in a process that has done nothing else."""
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    with tempfile.TemporaryDirectory() as name, pool:
+        return pool.submit(costs, Path(name), size, way).result()
+
+
+def table(figures: Figures, costs: Measure, way: str, sizes: list[int]) -> None:
+    found = [alone(costs, size, way) for size in sizes]
+    title = f"{(costs.__doc__ or '').rstrip('.')}, {way}"
+    columns = (f"{size:,}" for size in sizes)
+    told = figures.table(title, "what", *columns, "work grows by", "it grows by", "for each 10 times")
     for what in found[0]:
         values = [one[what] for one in found]
-        told.add(what, *values, f"{sizes[-1] // sizes[0]:,} x", f"{values[-1] / max(values[0], 1e-9):,.2f} x")
+        grows = f"{values[-1] / max(values[0], 1e-9):,.2f} x"
+        told.add(what, *values, f"{sizes[-1] // sizes[0]:,} x", grows, tenfold(sizes, values))
 
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    options.add_argument("--sizes", type=int, nargs="+", help="of the backlog")
+    options.add_argument("--wide", type=int, nargs="+", help="chunks of one submission")
     options.add_argument("--full", action="store_true", help="10^7 messages too")
     given = options.parse_args()
-    sizes = [*given.sizes, 10_000_000] if given.full else given.sizes
-    wide = [10_000, 1_000_000, 1_000_000_000]
-    if given.quick:
-        sizes, wide = [1_000], [1_000_000_000]
+    sizes = given.sizes or ([100] if given.quick else [10_000, 100_000, 1_000_000])
+    sizes = [*sizes, 10_000_000] if given.full else sizes
+    wide = given.wide or ([10**9] if given.quick else [10**power for power in range(4, 10)])
     figures = Figures("growth", given)
-    table(figures, "A backlog of so many messages", messages, sizes)
-    table(figures, "One submission of so many chunks", chunks, wide)
+    for costs, several in ((messages, sizes), (chunks, wide)):
+        for way in WAYS if costs is messages or not given.quick else ["embedded"]:
+            table(figures, costs, way, several)
     figures.end()
 
 

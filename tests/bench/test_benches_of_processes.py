@@ -11,9 +11,27 @@ from tests.ring.need import need_ring
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize("name", [name for name in SERVED if name != "growth"])
 def test_every_bench_of_processes_runs_quickly_and_tells_rows(name: str, tmp_path: Path) -> None:
     quick(name, tmp_path)
+
+
+@pytest.mark.real
+def test_growth_is_told_of_every_way_to_a_queue_and_by_tens(tmp_path: Path) -> None:
+    tables = quick("growth", tmp_path)["tables"]
+    backlog = "A backlog of so many messages"
+    assert [table["title"] for table in tables] == [
+        f"{backlog}, embedded",
+        f"{backlog}, attached to a host",
+        f"{backlog}, through a server",
+        "One submission of so many chunks, embedded",  # a full run has it of all three
+    ]
+    for table in tables:
+        assert table["columns"][-3:] == ["work grows by", "it grows by", "for each 10 times"]
+        for row in table["rows"]:
+            assert row[1] > 0, row
+        costs = {row[0] for row in table["rows"]}
+        assert any("reserve + complete, CPU us" in cost for cost in costs), costs
 
 
 @pytest.mark.proof

@@ -34,6 +34,13 @@ def test_a_figure_is_shown_with_the_digits_that_count(load) -> None:
     assert [times(1, 2), times(2000, 1), times(1, 1000), times(1, 0)] == ["0.50 x", "2,000 x", "0.001 x", ""]
 
 
+def test_growth_is_told_for_each_ten_times_the_work_beside_the_step_before(load) -> None:
+    tenfold = load("growth").tenfold
+    assert tenfold([10, 100, 1000], [2.0, 3.0, 12.0]) == "1.50 x, 4.00 x"
+    assert tenfold([10, 1000], [1.0, 9.0]) == "3.00 x", "of a step by 100 the root"
+    assert tenfold([10], [1.0]) == "" and tenfold([10, 100], [0.0, 1.0]) == ""
+
+
 def test_what_a_host_takes_of_the_cores_is_told_as_a_share_of_what_was_asked_for(load) -> None:
     stolen = load("figures").stolen
     before, after = [100] * 10, [400, 100, 200, 9000, 900, 100, 100, 200, 100, 100]
