@@ -1,6 +1,7 @@
 """Queues as the processes of a Spark job open them: once per process, attached, never hosting.
 
-Guards: no planner, driver-side worker or executor ever becomes the host of a queue.
+Guards: no planner, driver-side worker or executor ever becomes the host of a queue; nobody goes on with a file that
+was removed, whatever was made in its place.
 """
 
 from __future__ import annotations
@@ -9,26 +10,47 @@ import atexit
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import fairway
 from fairway.errors import NoHost
 from fairway.face.queue import Queue
 from fairway.spark.settings import located, path_of
 
+_File = (
+    tuple[int, int] | None
+)  # a device and an inode, which no other file has while a queue holds this one open
+_Key = tuple[int, str, str, _File]  # the process, URL, queue, and which file it was
 _lock = threading.Lock()
-_open: dict[tuple[int, str, str], Queue] = {}
-_kept: dict[tuple[str, str], Queue] = {}
+_open: dict[_Key, Queue] = {}
+_kept: dict[_Key, Queue] = {}
 
 
 def attached(url: str, queue: str) -> Queue:
-    """The queue, opened once in this process and never closed: Spark ends its workers as it likes."""
-    key = (os.getpid(), url, queue)
+    """The queue, opened once in this process: Spark ends its workers as it likes."""
+    key = _key(url, queue)
     with _lock:
+        _close_removed(_open, key)
         found = _open.get(key)
         if found is None:
             found = _open[key] = _attach(url, queue)
     return found
+
+
+def _key(url: str, queue: str) -> _Key:
+    path = path_of(url)
+    file = None
+    if path is not None:
+        with suppress(OSError):
+            found = os.stat(path)
+            file = found.st_dev, found.st_ino
+    return os.getpid(), url, queue, file
+
+
+def _close_removed(known: dict[_Key, Queue], now: _Key) -> None:
+    """Close what this process has of a file that was where there is another or none now: it would hide that one."""
+    for key in [key for key in known if key[:2] == now[:2] and key[3] != now[3]]:
+        known.pop(key).close()
 
 
 def _attach(url: str, queue: str) -> Queue:
@@ -45,7 +67,10 @@ def _attach(url: str, queue: str) -> Queue:
 
 def hosted(url: str, queue: str = "default") -> Queue:
     """The queue open in the caller's program, for as long as the caller keeps it open."""
-    return fairway.open(located(url), queue)
+    url = located(url)
+    with _lock:
+        _close_removed(_kept, _key(url, queue))
+    return fairway.open(url, queue)
 
 
 @contextmanager
@@ -57,10 +82,13 @@ def hosting(url: str, queue: str = "default") -> Iterator[Queue]:
 
 def keep(url: str, queue: str) -> None:
     """Keep a queue open until the program ends or `release` is called: DataFrames are read when Spark likes."""
-    key = (located(url), queue)
+    url = located(url)
+    found = hosted(url, queue)
+    key = _key(url, queue)  # behind the opening, which may have made the file
     with _lock:
-        if key not in _kept:
-            _kept[key] = hosted(url, queue)
+        kept = _kept.setdefault(key, found)
+    if kept is not found:
+        found.close()
 
 
 def release() -> None:
