@@ -10,7 +10,7 @@ import io
 import google_crc32c
 import pyarrow as pa
 
-from fairway.errors import PayloadCorrupt
+from fairway.errors import BadArgument, PayloadCorrupt
 
 _SEAL = b"FWCRC32C"  # behind the end of the stream, where readers of Arrow stop
 _PARQUET = b"PAR1"
@@ -18,7 +18,15 @@ _STREAM = b"\xff\xff\xff\xff"
 
 
 def encode(table: pa.Table, format: str) -> bytes:
-    """A table as an object."""
+    """A table as an object. Raises BadArgument if the format has no such column."""
+    try:
+        return _encode(table, format)
+    except pa.ArrowException as error:
+        told = str(error).splitlines()[0]
+        raise BadArgument(f"a table cannot be written as {format}: {told:.300}", argument="format") from error
+
+
+def _encode(table: pa.Table, format: str) -> bytes:
     sink = io.BytesIO()
     if format == "parquet":
         import pyarrow.parquet as pq  # here: a sink's commit is a new process, and needs none of it

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fairway import limits
 from fairway.errors import BadArgument, ObjectMissing, OurError, PayloadCorrupt
+from fairway.face import checks
 from fairway.runtime.objects import ObstoreObjects
 from fairway.spark.codec import encode
 from fairway.spark.columns import arrow_of, schema_of
@@ -108,14 +109,14 @@ def _one(
     done: dict[str, Any] = {"receipt": row["receipt"], "epoch": row["epoch"], "writer": writer}
     try:
         table = _result(row, fn, promised)
-        blob = encode(table, format)
+        blob = _encoded(table, format, row)
         if row["result"] is None and len(blob) > limits.PAYLOAD_BYTES_MAX:
             raise _ChunkFailed(
                 f"the result of {told(row)} has {len(blob)} bytes; one of a submission without objects has at"
                 f" most {limits.PAYLOAD_BYTES_MAX}: submit it with objects"
             )
     except _ChunkFailed as failure:
-        return done | {"error": str(failure), "rows": 0}
+        return done | {"error": checks.error_text(str(failure)), "rows": 0}
     done["rows"] = table.num_rows
     if row["result"] is None:
         return done | {"data": blob}
@@ -124,6 +125,13 @@ def _one(
         {name: blob}
     )  # an error here is the store's, not the chunk's: the task is tried again
     return done | {"object": name}
+
+
+def _encoded(table: pa.Table, format: str, row: dict[str, Any]) -> bytes:
+    try:
+        return encode(table, format)
+    except BadArgument as error:
+        raise _ChunkFailed(f"the result of {told(row)}: {error}") from error
 
 
 def _result(row: dict[str, Any], fn: TableFunction, promised: pa.Schema | None) -> pa.Table:
