@@ -52,6 +52,18 @@ def test_processing_shows_how_many_chunks_are_over(monkeypatch: pytest.MonkeyPat
             assert seen(screen, "500/1,500")
 
 
+def test_a_queue_that_cannot_be_asked_fails_no_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    screen = screen_of(monkeypatch)
+    with fairway.open(tmp_path / "q.db") as q:
+        q.submit(chunks=1500)
+        with Progress(q, True) as bar:
+            assert seen(screen, "0/1,500")
+            q.close()
+            bar.show()
+        with Progress(q, True) as bar:
+            bar.show()
+
+
 def test_an_audit_shows_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = screen_of(monkeypatch)
     with Steps("audit", 2, True) as step:

@@ -57,10 +57,13 @@ class Progress(_Shown):
         return self
 
     def show(self) -> None:
-        """Look at the counts."""
+        """Look at the counts, if they can be seen."""
         if self._bar is None:
             return
-        stats = self._queue.stats()
+        try:
+            stats = self._queue.stats()
+        except FairwayError:
+            return  # the work meets it too, and knows what to do about it
         left = stats.chunks_waiting + stats.chunks_leased
         self._most = max(self._most, left)
         self._bar.update(self._task, total=self._most, completed=self._most - left)
