@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -12,7 +12,9 @@ import pytest
 
 import fairway
 import fairway.spark
+from fairway.errors import NotFound
 from fairway.spark import queues
+from fairway.spark.auditing.audit import audit
 
 WORKER = """
 import sys
@@ -68,3 +70,12 @@ def test_what_was_kept_open_to_be_read_does_not_hide_a_file_that_was_made_anew(u
         q.submit(chunks=5)
     with fairway.open(url, create=False) as q:
         assert q.stats().chunks_waiting == 5
+
+
+@pytest.mark.parametrize(
+    "reading", [lambda url: queues.keep(url, "default"), fairway.spark.sweep, lambda url: audit(None, url)]
+)
+def test_reading_a_path_where_nothing_is_makes_nothing(url: str, reading: Callable[[str], object]) -> None:
+    with pytest.raises(NotFound, match=f"there is no queue at {url}; give the path of its file"):
+        reading(url)
+    assert not list(Path(url).parent.iterdir())

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import fairway
-from fairway.errors import NoHost
+from fairway.errors import NoHost, NotFound
 from fairway.face.queue import Queue
 from fairway.spark.settings import located, path_of
 
@@ -65,26 +65,33 @@ def _attach(url: str, queue: str) -> Queue:
         ) from None
 
 
-def hosted(url: str, queue: str = "default") -> Queue:
+def hosted(url: str, queue: str = "default", create: bool = True) -> Queue:
     """The queue open in the caller's program, for as long as the caller keeps it open."""
     url = located(url)
     with _lock:
         _close_removed(_kept, _key(url, queue))
-    return fairway.open(url, queue)
+    try:
+        return fairway.open(url, queue, create=create)
+    except NotFound:
+        if path_of(url) is None:
+            raise
+        raise NotFound(f"there is no queue at {url}; give the path of its file") from None
 
 
 @contextmanager
-def hosting(url: str, queue: str = "default") -> Iterator[Queue]:
-    """Keep a queue open in this program, so that the processes of Spark find it."""
-    with hosted(url, queue) as q:
+def hosting(url: str, queue: str = "default", *, create: bool = True) -> Iterator[Queue]:
+    """Keep a queue open in this program, so that the processes of Spark find it.
+
+    `create=False` refuses what does not exist.
+    """
+    with hosted(url, queue, create) as q:
         yield q
 
 
 def keep(url: str, queue: str) -> None:
-    """Keep a queue open until the program ends or `release` is called: DataFrames are read when Spark likes."""
+    """Keep a queue that is there open until the program ends or `release` is called: Spark reads when it likes."""
     url = located(url)
-    found = hosted(url, queue)
-    key = _key(url, queue)  # behind the opening, which may have made the file
+    key, found = _key(url, queue), hosted(url, queue, create=False)
     with _lock:
         kept = _kept.setdefault(key, found)
     if kept is not found:

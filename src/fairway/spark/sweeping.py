@@ -40,9 +40,9 @@ def sweep(
     """
     where = objects or beside(located(url))
     before = time.time() - older_seconds
-    found = dict(ages(where))
-    claims = _Claims(where, found)
-    with hosting(url, queue) as q:
+    with hosting(url, queue, create=False) as q:
+        found = dict(ages(where))
+        claims = _Claims(where, found)
         named = _Named(q)
     mine = batches_folder(url, queue) + "/"
     lately = {name.partition("/")[0] for name, made in found.items() if made >= before}
