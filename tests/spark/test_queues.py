@@ -12,7 +12,7 @@ import pytest
 
 import fairway
 import fairway.spark
-from fairway.errors import NotFound
+from fairway.errors import BadArgument, NotFound
 from fairway.spark import queues
 from fairway.spark.auditing.audit import audit
 
@@ -79,3 +79,8 @@ def test_reading_a_path_where_nothing_is_makes_nothing(url: str, reading: Callab
     with pytest.raises(NotFound, match=f"there is no queue at {url}; give the path of its file"):
         reading(url)
     assert not list(Path(url).parent.iterdir())
+
+
+def test_an_audit_of_a_queue_that_spark_cannot_reach_is_refused_before_it_is_opened() -> None:
+    with pytest.raises(BadArgument, match="Start `fairway serve` on the cluster and give the server's URL"):
+        audit(None, "cassandra://nobody.invalid/fairway")

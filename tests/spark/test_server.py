@@ -53,6 +53,8 @@ def test_every_stage_works_over_http(spark: Any, tmp_path: Path) -> None:
         found = patiently(lambda: [(r.tenant, r.x, r.y) for r in frame.collect()])
         fairway.spark.release()
         assert sorted(found) == sorted((names[f"t{x % 3}"], x, 2 * x) for x in range(60))
+        counts = patiently(lambda: fairway.spark.audit(spark, server.url)).counts
+        assert (counts.faults, counts.chunks, counts.completed, counts.retries) == (0, 6, 6, 1)
         with fairway.open(server.url) as q:
             assert {one.state for one in q.submissions()} == {"completed"}
 

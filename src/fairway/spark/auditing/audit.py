@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import fairway
-from fairway.errors import BadArgument, NotFound
 from fairway.spark.auditing.judging import STEPS, WINDOWS, Audit, judge
 from fairway.spark.auditing.report import write_report
 from fairway.spark.auditing.summary import summary
 from fairway.spark.progress import Steps
+from fairway.spark.queues import hosting
 from fairway.spark.settings import located
 from fairway.spark.sources import register
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -47,7 +45,11 @@ def audit(
     weights: as they were, where they are not what they are now. name: what the report calls the queue.
     progress: show the steps on a terminal.
     """
-    with _open(url, queue) as opened, Steps("audit", _READINGS + len(STEPS), progress) as step:
+    url = located(os.fspath(url))
+    with (
+        hosting(url, queue, create=False) as opened,
+        Steps("audit", _READINGS + len(STEPS), progress) as step,
+    ):
         frames = _read(spark, url, queue, step)
         if weights is None:
             weights = {view.name: view.weight for view in opened.tenants()}
@@ -66,31 +68,14 @@ def audit(
     return judged
 
 
-@contextmanager
-def _open(url: str | os.PathLike[str], queue: str) -> Iterator[fairway.Queue]:
-    """The queue, hosted here unless somebody hosts it; a file that is not there is not made."""
-    if os.fspath(url) == ":memory:":
-        raise BadArgument(
-            "a queue in memory cannot be audited by Spark, whose processes cannot see it; use a file"
-        )
-    try:
-        opened = fairway.open(url, queue, create=False)
-    except NotFound:
-        raise NotFound(f"there is no queue at {os.fspath(url)}; give the path of its file") from None
-    with opened:
-        yield opened
-
-
-def _read(
-    spark: SparkSession, url: str | os.PathLike[str], queue: str, step: Callable[[str], None]
-) -> dict[str, DataFrame]:
+def _read(spark: SparkSession, url: str, queue: str, step: Callable[[str], None]) -> dict[str, DataFrame]:
     """The log first: what is listed or registered later than it proves nothing against it."""
     register(spark)
 
     def kind(name: str) -> DataFrame:
         step(f"read {name}")
         reader = spark.read.format("fairway").option("kind", name).option("queue", queue)
-        return reader.load(located(os.fspath(url)))
+        return reader.load(url)
 
     return {
         "events": kind("events").localCheckpoint(),
