@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import fairway
 from fairway.errors import BadArgument
-from fairway.spark.settings import WRITE, Settings
+from fairway.spark.places import batches_folder
+from fairway.spark.processing import _checkpoint
+from fairway.spark.settings import WRITE, Settings, located
 
 
 def metadata(text: str) -> object:
@@ -38,3 +42,32 @@ def test_the_short_form_of_metadata_makes_numbers_only_of_what_is_written_as_one
 def test_metadata_that_cannot_be_read_is_named(text: str) -> None:
     with pytest.raises(BadArgument, match="metadata"):
         metadata(text)
+
+
+@pytest.mark.parametrize("spelled", ["a b.db", "file:{}/a%20b.db", "file:///{}/a%20b.db", Path("a b.db")])
+def test_a_queue_has_one_place_for_fairway_and_for_spark_however_it_is_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: str | Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if isinstance(spelled, str):
+        spelled = spelled.replace("/{}", str(tmp_path)).replace("{}", str(tmp_path))
+    fairway.open(spelled).close()
+    path = str(tmp_path / "a b.db")
+    assert [str(one) for one in tmp_path.glob("*.db")] == [path]
+    assert located(spelled) == path
+    assert Settings({"path": str(spelled)}, WRITE).objects == f"file://{tmp_path}/a%20b.db-objects"
+    assert batches_folder(spelled, "q") == batches_folder(path, "q")
+    assert _checkpoint(located(spelled), "q", "c") == f"{path}-spark/q/c"
+
+
+def test_a_relative_file_url_is_relative_to_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert located("file:work.db") == str(tmp_path / "work.db")
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/q.db", "file://elsewhere/q.db", 7, None, ["http://a:1"]])
+def test_what_is_no_place_of_a_queue_is_refused(url: object) -> None:
+    with pytest.raises(BadArgument, match=r"url must be|URL is missing"):
+        located(url)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairway.runtime.urls import Place
 from fairway.spark.columns import schema_of
 from fairway.spark.queues import keep
 from fairway.spark.settings import located
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def read(
     spark: SparkSession,
-    url: str,
+    url: Place,
     kind: str,
     *,
     queue: str = "default",
@@ -44,7 +45,7 @@ def read(
 
 def collect(
     spark: SparkSession,
-    url: str,
+    url: Place,
     *,
     queue: str = "default",
     submission: int | None = None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from urllib.parse import quote, urlsplit
 
+from fairway.runtime.urls import Place
 from fairway.spark.settings import path_of
 
 _NAME_BYTES_MAX = 200  # file systems take 255
@@ -41,7 +42,7 @@ def marker(objects: str, token: str, nonce: str) -> str:
     return under(objects, folder_of(token), f"commit.{nonce}")
 
 
-def batches_folder(url: str, queue: str) -> str:
+def batches_folder(url: Place, queue: str) -> str:
     """Where results of rows of one queue go, below the root that it may share with others."""
     place = hashlib.blake2b(f"{queue} {path_of(url) or url}".encode(), digest_size=8)
     return f"batches/{place.hexdigest()}"

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from fairway import errors, limits
 from fairway.errors import BadArgument, ConsumerFenced, FairwayError, OurError, ReservationOpen, SeqTrimmed
 from fairway.face.queue import Queue
+from fairway.runtime.urls import Place
 from fairway.spark.columns import schema_of
 from fairway.spark.finishing import Finish
 from fairway.spark.mapping import TableFunction, placed
@@ -66,7 +67,7 @@ class Processed:
 
 def process(
     spark: SparkSession,
-    url: str,
+    url: Place,
     *,
     fn: TableFunction | None = None,
     rows: Callable[[DataFrame], DataFrame] | None = None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fairway.face import checks
 from fairway.limits import SPARK_CHUNK_ROWS
 from fairway.model.submission import Submission
+from fairway.runtime.urls import Place
 from fairway.spark.places import folder_of, under
 from fairway.spark.progress import Written
 from fairway.spark.queues import hosting
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def produce(
     df: DataFrame,
-    url: str,
+    url: Place,
     *,
     tenant_column: str,
     queue: str = "default",

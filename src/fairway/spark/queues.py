@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 import fairway
 from fairway.errors import NoHost, NotFound
 from fairway.face.queue import Queue
+from fairway.runtime.urls import Place
 from fairway.spark.settings import located, path_of
 
 _File = (
@@ -65,7 +66,7 @@ def _attach(url: str, queue: str) -> Queue:
         ) from None
 
 
-def hosted(url: str, queue: str = "default", create: bool = True) -> Queue:
+def hosted(url: Place, queue: str = "default", create: bool = True) -> Queue:
     """The queue open in the caller's program, for as long as the caller keeps it open."""
     url = located(url)
     with _lock:
@@ -79,7 +80,7 @@ def hosted(url: str, queue: str = "default", create: bool = True) -> Queue:
 
 
 @contextmanager
-def hosting(url: str, queue: str = "default", *, create: bool = True) -> Iterator[Queue]:
+def hosting(url: Place, queue: str = "default", *, create: bool = True) -> Iterator[Queue]:
     """Keep a queue open in this program, so that the processes of Spark find it.
 
     `create=False` refuses what does not exist.
@@ -88,7 +89,7 @@ def hosting(url: str, queue: str = "default", *, create: bool = True) -> Iterato
         yield q
 
 
-def keep(url: str, queue: str) -> None:
+def keep(url: Place, queue: str) -> None:
     """Keep a queue that is there open until the program ends or `release` is called: Spark reads when it likes."""
     url = located(url)
     key, found = _key(url, queue), hosted(url, queue, create=False)

@@ -11,12 +11,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from fairway import limits
+from fairway.client.address import is_http
 from fairway.errors import BadArgument
 from fairway.face import checks
-from fairway.runtime.urls import on_cassandra
+from fairway.runtime import urls
+from fairway.runtime.urls import Place, on_cassandra
 from fairway.strategy.text import canonical
 
 READ, WRITE, SOURCE, SINK = "batch reads", "batch writes", "stream reads", "stream writes"
@@ -163,35 +165,36 @@ class Settings:
         return self._values["objects"] or beside(self.url)
 
 
-def located(url: str) -> str:
-    """The URL of a queue that means the same in every process: a path becomes absolute."""
+def located(url: Place) -> str:
+    """The URL of a queue that means the same in every process: a file's is its absolute path."""
     if not url:
         raise BadArgument(
             "the queue's URL is missing: give it to load(), save() or start(), or as option 'path'",
             argument="path",
         )
-    if url == ":memory:":
-        raise BadArgument(
-            "a queue in memory lives in one process; Spark needs a file or a server", argument="path"
-        )
     if on_cassandra(url):
         raise BadArgument(
-            f"Spark does not work on {urlsplit(url).scheme}:// itself: a queue there has one owner, and a job has many"
+            "Spark does not work on cassandra:// itself: a queue there has one owner, and a job has many"
             " processes. Start `fairway serve` on the cluster and give the server's URL",
             argument="path",
         )
-    return url if "://" in url else os.path.abspath(url)
+    if isinstance(url, str) and is_http(url):
+        return url
+    path = urls.path_of(url)
+    if path is None:
+        raise BadArgument(
+            "a queue in memory lives in one process; Spark needs a file or a server", argument="path"
+        )
+    return os.path.abspath(path)
 
 
-def path_of(url: str) -> str | None:
-    """The path of a queue in a file; None for another kind."""
-    if "://" not in url:
-        return os.path.abspath(url)
-    parts = urlsplit(url)
-    return parts.path if parts.scheme == "file" else None
+def path_of(url: Place) -> str | None:
+    """The absolute path of a queue in a file; None for one on a server."""
+    where = located(url)
+    return None if is_http(where) else where
 
 
-def beside(url: str) -> str:
+def beside(url: Place) -> str:
     """The folder for objects beside a queue's file, as a URL."""
     path = path_of(url)
     if path is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fairway.errors import ObjectMissing
 from fairway.runtime.objects import ObstoreObjects, ages, read
+from fairway.runtime.urls import Place
 from fairway.spark.batches import batch_of
 from fairway.spark.places import batches_folder, folder_of, under
 from fairway.spark.queues import hosting
@@ -30,7 +31,7 @@ _NOTE = re.compile(r"(_[^/]+)/commit\.([0-9a-f]+)")
 
 
 def sweep(
-    url: str, *, queue: str = "default", objects: str | None = None, older_seconds: float = _DAY
+    url: Place, *, queue: str = "default", objects: str | None = None, older_seconds: float = _DAY
 ) -> list[str]:
     """Remove what jobs of this queue left and nobody will name; gives the names.
 

@@ -5,11 +5,11 @@ Guards: the audit changes nothing in the queue; what it read is kept by Spark, s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairway.runtime.urls import Place
 from fairway.spark.auditing.judging import STEPS, WINDOWS, Audit, judge
 from fairway.spark.auditing.report import write_report
 from fairway.spark.auditing.summary import summary
@@ -28,7 +28,7 @@ _READINGS = 3  # frames that are read
 
 def audit(
     spark: SparkSession,
-    url: str | os.PathLike[str],
+    url: Place,
     *,
     queue: str = "default",
     manifest: DataFrame | None = None,
@@ -45,7 +45,7 @@ def audit(
     weights: as they were, where they are not what they are now. name: what the report calls the queue.
     progress: show the steps on a terminal.
     """
-    url = located(os.fspath(url))
+    url = located(url)
     with (
         hosting(url, queue, create=False) as opened,
         Steps("audit", _READINGS + len(STEPS), progress) as step,
