@@ -6,12 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
 import fairway
 from fairway.errors import BadArgument
+from fairway.spark.datasource import FairwaySource
 from fairway.spark.places import batches_folder
 from fairway.spark.processing import _checkpoint
-from fairway.spark.settings import WRITE, Settings, located
+from fairway.spark.settings import SOURCE, WRITE, Settings, located
+from fairway.spark.shapes import REFERENCE
+from fairway.spark.telling import unwrapped
 
 
 def metadata(text: str) -> object:
@@ -71,3 +76,41 @@ def test_a_relative_file_url_is_relative_to_the_caller(
 def test_what_is_no_place_of_a_queue_is_refused(url: object) -> None:
     with pytest.raises(BadArgument, match=r"url must be|URL is missing"):
         located(url)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "text"),
+    [(WRITE, "weight", text) for text in ("1000", "0", "nan", "0.0005", "much")]
+    + [(SOURCE, "waitSeconds", text) for text in ("-1", "nan", "inf", "3601", "soon")],
+)
+def test_a_number_that_the_queue_would_refuse_is_refused_before_any_work(
+    where: str, name: str, text: str
+) -> None:
+    with pytest.raises(BadArgument, match=f"{name} must be a number from 0"):
+        Settings({"path": "/q.db", name: text}, where)
+
+
+@pytest.mark.parametrize("given", [{"strategy": "Fair"}, {"emit": "references"}, {"waitSeconds": "1"}])
+def test_a_stream_without_a_consumer_is_told_so(given: dict[str, str]) -> None:
+    stream = FairwaySource({"path": "/q.db", **given})
+    schema = stream.schema()
+    assert schema == REFERENCE
+    with pytest.raises(BadArgument, match="option 'consumer' is missing"):
+        stream.streamReader(StructType())
+
+
+def test_who_gives_neither_a_kind_nor_a_consumer_is_told_of_both() -> None:
+    with pytest.raises(BadArgument, match=r"option 'kind' is missing.*a stream needs a consumer"):
+        FairwaySource({"path": "/q.db"}).schema()
+    with pytest.raises(
+        BadArgument, match=r"option 'strategy' is unknown to batch reads.*a stream needs a con"
+    ):
+        FairwaySource({"path": "/q.db", "kind": "chunks", "strategy": "Fair"}).schema()
+
+
+def test_an_error_of_ours_that_spark_wrapped_comes_out_as_itself() -> None:
+    wrapped = "An exception was thrown\n  File ...\nfairway.errors.BadArgument: option weight is bad\n\tat x"
+    with pytest.raises(BadArgument, match=r"^option weight is bad$"), unwrapped():
+        raise PySparkException(wrapped)
+    with pytest.raises(PySparkException, match=r"^something else$"), unwrapped():
+        raise PySparkException("something else")

@@ -264,9 +264,16 @@ def test_a_queue_that_nobody_hosts_is_named_and_leaves_nothing(spark: Any, url: 
 
 def test_a_row_without_a_tenant_is_refused(spark: Any, url: str) -> None:
     df = spark.createDataFrame([("a", 1), (None, 2)], "tenant string, x long").coalesce(1)
-    with pytest.raises(Exception) as caught:
+    with pytest.raises(BadArgument, match="every row needs a tenant"):
         patiently(lambda: fairway.spark.produce(df, url, tenant_column="tenant"))
-    assert isinstance(told(caught.value), BadArgument) and "every row needs a tenant" in str(caught.value)
+    assert objects(url) == set()
+
+
+def test_a_weight_that_the_queue_would_refuse_is_refused_before_any_payload_is_written(
+    spark: Any, url: str
+) -> None:
+    with pytest.raises(BadArgument, match=r"weight must be a number from 0.01 to 100"):
+        produce(spark, url, 6, weight=1000)
     assert objects(url) == set()
 
 

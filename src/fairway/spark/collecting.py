@@ -12,6 +12,7 @@ from fairway.spark.columns import schema_of
 from fairway.spark.queues import keep
 from fairway.spark.settings import located
 from fairway.spark.sources import register
+from fairway.spark.telling import unwrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +41,8 @@ def read(
             reader = reader.option(name, str(value).lower() if isinstance(value, bool) else str(value))
     if schema is not None:
         reader = reader.schema(schema_of(schema))
-    return reader.load(located(url))
+    with unwrapped():
+        return reader.load(located(url))
 
 
 def collect(

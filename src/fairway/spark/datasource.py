@@ -18,8 +18,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fairway.errors import BadArgument
-from fairway.spark.settings import READ, SINK, SOURCE, WRITE, Settings
+from fairway.spark.settings import NO_STREAM, READ, SINK, SOURCE, WRITE, Settings, of_stream
 from fairway.spark.shapes import DONE, REFERENCE
+
+_KIND = f"say what to read: submissions, chunks, results, events or dead; {NO_STREAM}"
 
 
 class FairwaySource(DataSource):
@@ -38,14 +40,13 @@ class FairwaySource(DataSource):
         from fairway.spark.listings import SCHEMAS
         from fairway.spark.results import schema_of_results
 
-        # Spark does not say whether a stream or a batch is read; only a stream has a consumer.
-        if "consumer" in self.options or "emit" in self.options:
+        if of_stream(self.given):
             settings = Settings(self.given, SOURCE)
             if settings["function"]:
                 return DONE
             return _schema_of_rows(settings) if settings["emit"] == "rows" else REFERENCE
         settings = Settings(self.given, READ)
-        kind = settings.need("kind", "say what to read: submissions, chunks, results, events or dead")
+        kind = settings.need("kind", _KIND)
         return schema_of_results(settings) if kind == "results" else spark_of(SCHEMAS[kind])
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -53,7 +54,7 @@ class FairwaySource(DataSource):
         from fairway.spark.results import Results
 
         settings = Settings(self.given, READ)
-        kind = settings.need("kind", "say what to read: submissions, chunks, results, events or dead")
+        kind = settings.need("kind", _KIND)
         return Results(settings, schema) if kind == "results" else Listing(settings)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

@@ -6,7 +6,6 @@ Guards: it ends only when nothing is left to do, or with an error that starting 
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 import threading
 import time
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fairway import errors, limits
-from fairway.errors import BadArgument, ConsumerFenced, FairwayError, OurError, ReservationOpen, SeqTrimmed
+from fairway.errors import BadArgument, ConsumerFenced, OurError, ReservationOpen, SeqTrimmed
 from fairway.face.queue import Queue
 from fairway.runtime.urls import Place
 from fairway.spark.columns import schema_of
@@ -27,6 +26,7 @@ from fairway.spark.progress import Progress
 from fairway.spark.queues import hosting
 from fairway.spark.settings import SINK, Settings, located, path_of
 from fairway.spark.sources import register
+from fairway.spark.telling import brief, told
 from fairway.strategy.terms import StrategyLike
 
 if TYPE_CHECKING:
@@ -38,17 +38,9 @@ if TYPE_CHECKING:
 
 # What the next start would only meet again. All else may be the death of an executor, of a worker, of a host.
 _FINAL = (errors.CallerError, ConsumerFenced, SeqTrimmed, ReservationOpen)
-_NAMED = re.compile(r"fairway\.errors\.(\w+): (.*)")
 _BUSY = ("connect back", "Python worker")  # how Spark says that a machine was too slow to start a worker
-_AROUND = (
-    "[STREAM_FAILED]",
-    "Traceback (most recent call last)",
-    "Driver stacktrace",
-)  # lines that say nothing
-_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _POLL_SECONDS = 0.25
 _ERRORS = 10  # that are told at the end
-_ERROR_CHARS = 1500  # of one: it goes along as an option of Spark's reader, and into a dead letter
 _log = logging.getLogger("fairway.spark")
 _NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 _starting = threading.Lock()  # the setting is the session's, and one thread at a time borrows it
@@ -229,32 +221,3 @@ class _Running:
             if inputs:
                 self._batches[one["runId"], one["batchId"]] = inputs
         self._bar.show()
-
-
-def brief(error: Exception) -> str:
-    """An error in a few lines: around what was raised Spark tells where, in Python and in Java, and its whole plan."""
-    if isinstance(error, FairwayError):
-        return f"{type(error).__name__}: {error}"
-    raised = str(error).partition("\n=== Streaming Query ===")[0]
-    lines = [line for line in raised.splitlines() if line and not line[0].isspace()]
-    lines = [line for line in dict.fromkeys(lines) if not line.startswith(_AROUND)]
-    return "\n".join(lines)[-_ERROR_CHARS:] or f"{type(error).__name__}: {raised}"[:_ERROR_CHARS]
-
-
-def told(error: Exception) -> Exception:
-    """The error of ours that Spark wrapped into its text, or Spark's own."""
-    missing = _MISSING.search(str(error))
-    if missing:  # fn's own errors fail its chunk; this one came before fn
-        return BadArgument(
-            f"the executors cannot import {missing[1]!r}, which the function or query needs; install it there, or give"
-            " it with spark.addArtifacts or spark.executorEnv.PYTHONPATH",
-            argument="fn",
-        )
-    matches = list(_NAMED.finditer(str(error)))
-    match = matches[-1] if matches else None  # what was raised last is told last
-    kind = getattr(errors, match[1], None) if match else None
-    if match and isinstance(kind, type) and issubclass(kind, FairwayError):
-        found = kind(match[2].strip())
-        found.__cause__ = error
-        return found
-    return error

@@ -19,6 +19,7 @@ from fairway.spark.progress import Written
 from fairway.spark.queues import hosting
 from fairway.spark.settings import beside, located
 from fairway.spark.sources import register
+from fairway.spark.telling import unwrapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,6 +65,6 @@ def produce(
     }
     given = {name: str(value) for name, value in options.items() if value is not None}
     place = under(objects or beside(located(url)), folder_of(token))
-    with hosting(url, queue) as q, Written(place, progress):
+    with hosting(url, queue) as q, Written(place, progress), unwrapped():
         df.write.format("fairway").mode("append").options(**given).save(located(url))
         return list(q.submissions(metadata={"token": token}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from fairway import limits
 from fairway.client.address import is_http
 from fairway.errors import BadArgument
 from fairway.face import checks
+from fairway.fair.weights import thousandths, weight_of
 from fairway.runtime import urls
 from fairway.runtime.urls import Place, on_cassandra
 from fairway.strategy.text import canonical
@@ -53,11 +54,21 @@ def _one_of(*known: str) -> Callable[[str, str], str]:
     return read
 
 
-def _number(name: str, text: str) -> float:
+def _seconds(high: float) -> Callable[[str, str], float]:
+    def read(name: str, text: str) -> float:
+        try:
+            return checks.number(name, float(text), 0.0, high)
+        except ValueError:
+            checks.refuse(name, f"a number from 0 to {high:g}", text)
+
+    return read
+
+
+def _weight(name: str, text: str) -> float:
     try:
-        return float(text)
+        return weight_of(thousandths(float(text)))
     except ValueError:
-        checks.refuse(name, "a number", text)
+        return weight_of(thousandths(text))  # which refuses it
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ OPTIONS = (
     Option("policy", _one_of("dead_letter", "fail_fast"), "dead_letter", frozenset((WRITE, SINK))),
     Option("metadata", _pairs, {}, frozenset((WRITE, SINK))),
     Option("priority", _whole(-limits.PRIORITY_MAX, limits.PRIORITY_MAX), 0, frozenset((WRITE, SINK))),
-    Option("weight", _number, None, frozenset((WRITE, SINK))),
+    Option("weight", _weight, None, frozenset((WRITE, SINK))),
     Option("attemptsMax", _whole(1, limits.ATTEMPTS_MAX_MAX), None, frozenset((WRITE, SINK))),
     # processing
     Option("consumer", lambda name, text: checks.consumer(text), "", frozenset((SOURCE, SINK))),
@@ -118,13 +129,25 @@ OPTIONS = (
     Option("function", _text, "", frozenset((SOURCE,))),
     Option("maxChunksPerTrigger", _whole(1, limits.RESERVE_CHUNKS_MAX), 1000, frozenset((SOURCE,))),
     Option("chunksPerTask", _whole(1, limits.RESERVE_CHUNKS_MAX), 0, frozenset((SOURCE,))),
-    Option("waitSeconds", _number, 0.5, frozenset((SOURCE,))),
+    Option("waitSeconds", _seconds(limits.WAIT_SECONDS_MAX), 0.5, frozenset((SOURCE,))),
     Option("completeOn", _one_of("sinkCommit", "sourceCommit"), "sinkCommit", frozenset((SOURCE,))),
     Option("perChunk", _flag, False, frozenset((SINK,))),
     Option("resultFormat", _one_of(*_FORMATS), "arrow", frozenset((SINK,))),
 )
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
+_OF_STREAMS = {
+    name for name, option in _BY_NAME.items() if SOURCE in option.where and READ not in option.where
+}
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "outputmode"}  # Spark's own, handed on to sinks
+
+
+NO_STREAM = "a stream needs a consumer"
+
+
+def of_stream(given: Iterable[str]) -> bool:
+    """Whether a stream is read, by the names of the options: Spark does not say it before it asks for the schema."""
+    names = {name.lower() for name in given}
+    return "kind" not in names and not names.isdisjoint(_OF_STREAMS)
 
 
 class Settings:
@@ -139,8 +162,9 @@ class Settings:
             if option is None or where not in option.where:
                 if key.lower() not in _OF_SPARK:
                     known = ", ".join(sorted(o.name for o in OPTIONS if where in o.where))
+                    also = f"; {NO_STREAM}" if key.lower() in _OF_STREAMS and where == READ else ""
                     raise BadArgument(
-                        f"option {key!r} is unknown to {where}; there are {known}", argument=key
+                        f"option {key!r} is unknown to {where}; there are {known}{also}", argument=key
                     )
                 continue
             self._values[option.name] = option.read(f"option {option.name}", text)

@@ -17,6 +17,7 @@ from fairway.spark.progress import Steps
 from fairway.spark.queues import hosting
 from fairway.spark.settings import located
 from fairway.spark.sources import register
+from fairway.spark.telling import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,7 @@ def audit(
     with (
         hosting(url, queue, create=False) as opened,
         Steps("audit", _READINGS + len(STEPS), progress) as step,
+        unwrapped(),
     ):
         frames = _read(spark, url, queue, step)
         if weights is None:
