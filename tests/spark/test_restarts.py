@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 
 import fairway
 from fairway import limits
+from fairway.face.batches import Completion, finish_command
 from fairway.spark import processing
 from fairway.spark.processing import _Running, brief
 
@@ -84,6 +85,15 @@ def test_a_query_that_never_does_a_batch_is_given_up_with_its_error() -> None:
     with pytest.raises(fairway.OurError, match=r"no batch was done in between; the last time: .*\n.*not 13"):
         run(story)
     assert len(story.told) == limits.PROCESS_RESTARTS_MAX + 1
+
+
+def test_a_batch_with_too_many_inline_results_is_made_again_halved() -> None:
+    """And what the caller reads of it names the cure that spares the restarts."""
+    results = [b"x" * limits.PAYLOAD_BYTES_MAX] * (limits.GROUP_BYTES_MAX // limits.PAYLOAD_BYTES_MAX + 1)
+    with pytest.raises(fairway.TooLarge, match=r"let a batch have fewer chunks \(max_chunks") as caught:
+        finish_command("c", 1, "", [Completion(["r"] * len(results), results=results)], [], None, None, False)
+    done = run(Story((0, f"fairway.errors.TooLarge: {caught.value}"), (2, None)))
+    assert (done.batches, done.restarts, done.errors) == (2, 1, (f"TooLarge: {caught.value}",))
 
 
 def test_every_start_is_told_what_the_one_before_ended_with(caplog: pytest.LogCaptureFixture) -> None:

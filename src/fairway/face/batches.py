@@ -11,7 +11,7 @@ import msgspec
 
 from fairway import limits
 from fairway.engine.commands import Complete, Fail, Finish, Finished, Outcome
-from fairway.errors import BadArgument
+from fairway.errors import TooLarge
 from fairway.face import checks
 from fairway.face.receipts import Held, parts_of, spread
 
@@ -45,6 +45,16 @@ class Batch(msgspec.Struct, frozen=True):
     before: int = 0
 
 
+def within_batch(completed: Sequence[Completion | Complete]) -> None:
+    """Refuse more inline results than one step of the queue can store."""
+    size = sum(len(blob or b"") for one in completed for blob in one.results or ())
+    if size > limits.GROUP_BYTES_MAX:
+        raise TooLarge(
+            f"the inline results of one batch have at most {limits.GROUP_BYTES_MAX} bytes, not {size}: let a batch have"
+            " fewer chunks (max_chunks on Spark), or submit with objects, so that results are objects too"
+        )
+
+
 def finish_command(
     consumer: str,
     epoch: int,
@@ -56,9 +66,7 @@ def finish_command(
     whole: bool,
 ) -> Finish:
     """The command, checked."""
-    size = sum(len(blob or b"") for one in completed for blob in one.results or ())
-    if size > limits.GROUP_BYTES_MAX:
-        raise BadArgument(f"the inline results of one batch have at most {limits.GROUP_BYTES_MAX} bytes")
+    within_batch(completed)
     return Finish(
         consumer,
         checks.whole("epoch", epoch, 0, 2**63 - 1),

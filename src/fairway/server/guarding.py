@@ -15,6 +15,7 @@ from fairway.engine import commands as c
 from fairway.errors import BadArgument, Forbidden, PayloadCorrupt, TooLarge
 from fairway.face import checks
 from fairway.face import reads as r
+from fairway.face.batches import within_batch
 from fairway.fair.weights import W_MAX, W_MIN
 from fairway.model.config import QueueConfig, changed
 from fairway.model.page import payloads_of
@@ -218,9 +219,7 @@ def _finish(command: c.Finish) -> None:
     for one in command.failed:
         _fail(one)
     _within_call(_chunks([*command.completed, *command.failed]))
-    size = sum(len(blob or b"") for one in command.completed for blob in one.results or ())
-    if size > limits.GROUP_BYTES_MAX:
-        raise TooLarge(f"the inline results of one batch have at most {limits.GROUP_BYTES_MAX} bytes")
+    within_batch(command.completed)
     for name, blob in (("first", command.first), ("others", command.others)):
         if blob is not None:
             checks.blob(name, blob, limits.PAYLOAD_BYTES_MAX)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from fairway import errors, limits
-from fairway.errors import BadArgument, ConsumerFenced, OurError, ReservationOpen, SeqTrimmed
+from fairway.errors import BadArgument, ConsumerFenced, OurError, ReservationOpen, SeqTrimmed, TooLarge
 from fairway.face.queue import Queue
 from fairway.runtime.urls import Place
 from fairway.spark.columns import schema_of
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-# What the next start would only meet again. All else may be the death of an executor, of a worker, of a host.
+# What the next start would only meet again, but for TooLarge, since it has half of the batch. All else may be the death
+# of an executor, of a worker, of a host.
 _FINAL = (errors.CallerError, ConsumerFenced, SeqTrimmed, ReservationOpen)
 _BUSY = ("connect back", "Python worker")  # how Spark says that a machine was too slow to start a worker
 _POLL_SECONDS = 0.25
@@ -170,7 +171,7 @@ class _Running:
             error = self._once()
             if error is None:
                 return self._told()
-            if isinstance(error, _FINAL):
+            if isinstance(error, _FINAL) and not isinstance(error, TooLarge):
                 raise error
             in_a_row = in_a_row + 1 if done == len(self._batches) else 1
             done = len(self._batches)
