@@ -45,6 +45,12 @@ def test_no_page_has_what_makes_the_theme_fetch_a_script(site: Path) -> None:
         assert 'class="mermaid"' not in page.read_text(encoding="utf-8"), page.name
 
 
+def test_no_page_shows_the_source_of_a_diagram(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"stateDiagram|flowchart (LR|TD)|language-mermaid", text), page.name
+
+
 def test_a_link_to_nowhere_stops_the_build(tmp_path: Path) -> None:
     gather(tmp_path / "pages")
     with (tmp_path / "pages" / "tutorial.md").open("a") as page:

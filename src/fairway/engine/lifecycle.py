@@ -1,4 +1,4 @@
-"""The life cycle of submissions and chunks as two tables; the docs' diagrams are drawn from them.
+"""The life cycle of submissions and chunks as two tables; the docs' pictures are drawn from them.
 
 Guards: no other transition exists: `submission_after` raises on one that is not in the table, and the tests hold
 every chunk of every program against CHUNK.
@@ -48,14 +48,3 @@ CHUNK: Final[dict[tuple[str, str], str]] = {
 def submission_after(state: str, event: str) -> State:
     """The state of a submission after an event."""
     return SUBMISSION[state, event]  # pyright: ignore[reportReturnType]
-
-
-def diagram(table: dict[tuple[str, str], str]) -> str:
-    """The table as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2"]
-    for (before, event), after in table.items():
-        source, target = (name.replace(" ", "_") or "[*]" for name in (before, after))
-        lines.append(f"    {source} --> {target}: {event}")
-    finals = set(table.values()) - {before for before, _ in table}
-    lines += [f"    {state.replace(' ', '_')} --> [*]" for state in sorted(finals)]
-    return "\n".join(lines)
