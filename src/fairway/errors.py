@@ -299,7 +299,7 @@ class Busy(StateError):
 
 
 class OurError(FairwayError):
-    """Fairway could not carry out the call; it is safe to repeat it."""
+    """Fairway could not carry out the call; the error says whether it may be repeated."""
 
     code, status = "ours", 500
 

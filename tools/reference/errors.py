@@ -13,7 +13,7 @@ from tools.reference.writing import code, opening, table
 BRANCHES = (
     (errors.CallerError, "The call must change", "Repeating it as it is gives the same answer."),
     (errors.StateError, "The queue has moved on", "The call was right once. Look, then decide."),
-    (errors.OurError, "Fairway could not", "Nothing acknowledged is lost. What the message says may be repeated."),
+    (errors.OurError, "Fairway could not", "Nothing acknowledged is lost. Each says whether the call may be repeated."),
 )  # fmt: skip
 
 
