@@ -23,6 +23,7 @@ from fairway.server.settings import settings
 from tests.server.live import Live, live, until
 
 Q = "/v1/queues/default"
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -504,6 +505,20 @@ def test_a_second_slow_head_on_a_connection_is_cut_off_too(
         assert end.recv(4096).startswith(b"HTTP/1.1 408")
 
 
+def test_a_slow_head_behind_a_body_is_cut_off_too(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins in the packet that ends the body of the request before it."""
+    monkeypatch.setattr("fairway.server.protocol.HEAD_SECONDS_MAX", 0.5)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as end:
+        head = f"POST {Q}/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+        end.sendall(f"{head}Content-Length: 100000\r\n\r\n".encode())
+        time.sleep(0.1)
+        end.sendall(b"x" * 100_000 + b"GET /healthz HT")
+        got = b""
+        while part := end.recv(4096):
+            got += part
+        assert got.startswith(b"HTTP/1.1 201") and b"HTTP/1.1 408" in got, got
+
+
 def test_a_slow_body_is_cut_off(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BODY_SECONDS_MAX", 0.3)
     with socket.create_connection(("127.0.0.1", server.port)) as end:
@@ -512,6 +527,40 @@ def test_a_slow_body_is_cut_off(server: Live, monkeypatch: pytest.MonkeyPatch) -
         end.sendall(f"{head}Content-Length: 100\r\n\r\nx".encode())
         assert end.recv(4096).startswith(b"HTTP/1.1 408")
     assert server.process.app.admission.body_bytes == 0  # type: ignore[union-attr]
+
+
+def test_nothing_that_comes_behind_a_body_is_kept(server: Live) -> None:
+    """Trailers of a chunked request: they would be headers that nobody checked, and as many as the sender likes."""
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    line = b"Fairway-Node: x\r\n"
+    for trailers in (line, line * 100_000, b"x" * 16_000_000, b"x: " + b"y" * 16_000_000):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as end:
+            end.sendall(head)
+            assert end.recv(12) == b"HTTP/1.1 200", "it needs no body"
+            with suppress(OSError):  # the server has closed it long before all of them are sent
+                end.sendall(b"0\r\n" + trailers + b"\r\n")
+                while end.recv(65536):
+                    pass
+            with pytest.raises(OSError):
+                for _ in range(100):
+                    end.sendall(HEALTH)
+                    time.sleep(0.01)
+
+
+def test_a_call_with_trailers_is_not_carried_out(server: Live) -> None:
+    head = "PUT /v1/queues/trailers HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as end:
+        end.sendall(head.encode() + b"0\r\nFairway-Client: x\r\n\r\n")
+        assert end.recv(12) == b"HTTP/1.1 400"
+    with server.http() as http:
+        assert http.get("/v1/queues/trailers").status_code == 404
+
+
+def test_a_body_in_many_small_chunks_is_taken(server: Live) -> None:
+    """What frames a body is longer than a head may be, and is no trailer."""
+    with server.http(headers={"Content-Type": "application/octet-stream"}) as http:
+        chunks = iter([b"x"] * 20_000)
+        assert http.post(f"{Q}/messages", content=chunks).status_code == 201
 
 
 def test_an_answer_that_nobody_reads_is_thrown_away(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """HTTP connections with patience that ends: heads that do not come, answers that are not read.
 
-Guards: a client that sends or reads too slowly costs one connection for some seconds, and nobody else anything; there
-are never more connections than the process may have files open, and who comes then is told so.
+Guards: a client that sends or reads too slowly costs one connection for some seconds, and nobody else anything; what
+comes before a body or behind it has a bound; there are never more connections than the process may have files open, and
+who comes then is told so.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _TOO_SLOW = _raw("408 Request Timeout", SlowBody("the head of the request did no
 _UNREADABLE = _raw(
     "400 Bad Request",
     BadArgument(
-        f"this is no HTTP/1.1 request, or its address and headers have more than {HEAD_BYTES_MAX} bytes"
+        f"this is no HTTP/1.1 request, its address and headers have more than {HEAD_BYTES_MAX} bytes,"
+        " or there are trailers behind its body"
     ),
 )
 _TOO_MANY = _raw(
@@ -74,7 +76,8 @@ class PatientProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._in_head = True
-        self._head_bytes = 0
+        self._head_bytes = 0  # that came since the head began, or since the last of the body
+        self._body_came = False
         self._answered_at = 0.0
         self._current: Exchange | None = None  # the one that is being answered
         self._head_timer: asyncio.Handle | None = None
@@ -107,13 +110,26 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.parser is None or self.transport.is_closing():
             return
+        self._body_came = False
         super().data_received(data)
-        if self._in_head and self.parser is not None:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX:
-                self._refuse(_TOO_LONG)
-            elif self._head_timer is None:
-                self._await_head()
+        if self.parser is None:
+            return
+        if not self._body_came:
+            self._head_bytes += len(data)  # of a head, or of what stands behind a body
+        if self._head_bytes > HEAD_BYTES_MAX:
+            self._refuse(_TOO_LONG)
+        elif self._in_head and self._head_timer is None:
+            self._await_head()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_came, self._head_bytes = True, 0
+        super().on_body(body)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            # uvicorn would add it to the headers of a request that was checked without it, and without a bound.
+            raise ValueError("a trailer behind a body")  # the parser ends the connection with 400
+        super().on_header(name, value)
 
     def send_400_response(self, msg: str) -> None:
         """What the parser cannot take, such as an address without end: an error like any other."""
