@@ -290,6 +290,7 @@ BUCKET_COUNT_SECONDS: Final = (
 )
 BUCKET_COUNT_REST_RATIO: Final = 10  # and so many times as long as the count took
 METRIC_SECONDS: Final = 5.0  # tenants are counted anew so often at most, however often they are scraped
+READY_SECONDS: Final = 2.0  # who asks /readyz hears after so long that the engine's process does not answer
 GRACE_SECONDS: Final = 20.0  # a server that ends lets calls under way finish for so long
 RESTART_SECONDS: Final = 0.2  # the first pause before a process that died is started again; it doubles
 RESTART_SECONDS_MAX: Final = 10.0  # and the doubling stops here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import itertools
 import json
@@ -19,7 +20,8 @@ import fairway
 from fairway.client import wire
 from fairway.engine.commands import Reserve
 from fairway.limits import GRACE_SECONDS
-from fairway.server.desk import OwnDesk, Verb
+from fairway.server.desk import FarDesk, OwnDesk, Verb
+from fairway.server.queues import OpenQueues
 from tests.server.live import Live, live, until
 
 _names = itertools.count()
@@ -514,3 +516,45 @@ def test_an_engine_that_dies_while_it_is_asked_for_a_queue_is_asked_again(
     with live(tmp_path) as server, server.http() as http:
         assert http.get("/v1/queues/default/stats").status_code == 200
     assert asked == ["begin", "begin", "host", "host"]
+
+
+def test_a_server_is_ready_only_while_its_engine_answers(
+    own: Live, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("fairway.server.queues.READY_SECONDS", 0.3)
+    assert own.process.app is not None
+    queues, path = own.process.app.queues, str(tmp_path / "desk")
+    with own.http() as http, socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(path)
+        stopped.listen()  # so is an engine's process that was stopped: it is there, and says nothing
+        assert http.get("/readyz").status_code == 200
+        for far in (path, path + "-gone"):
+            with monkeypatch.context() as patched:
+                patched.setattr(queues, "_desk", FarDesk(far))
+                answer = http.get("/readyz")
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_host")
+                assert http.get("/healthz").status_code == 200
+        assert http.get("/readyz").status_code == 200
+
+
+def test_however_many_ask_whether_a_server_is_ready_its_engine_is_asked_by_one(own: Live) -> None:
+    """Nobody needs a token to ask, and the engine has few threads to answer."""
+    asked: list[str] = []
+
+    class Slow:
+        async def ask(self, do: Verb, queue: str = "") -> bool:
+            asked.append(do)
+            await asyncio.sleep(0.1)
+            return False
+
+    async def crowd() -> None:
+        queues = OpenQueues(own.settings.store, Slow(), False)
+        await queues.names()
+        del asked[:]
+        await asyncio.gather(*(queues.ready() for _ in range(50)))
+        assert asked == ["begin"]
+        await queues.ready()
+        assert asked == ["begin"] * 2, "what was true once is asked again"
+        await queues.close()
+
+    asyncio.run(crowd())

@@ -49,10 +49,10 @@ class Edges:
         return _json(Health("ok"))
 
     async def ready(self, request: Request) -> Response:
-        """It takes calls: it is not ending, the engine has begun, and the store can be read."""
+        """It takes calls: it is not ending, the store can be read, and the engine answers."""
         if self._app.stopping:
             raise Busy("the server is ending")
-        await self._app.queues.names()
+        await self._app.queues.ready()
         return _json(Health("ready"))
 
     async def metrics(self, request: Request) -> Response:

@@ -17,7 +17,7 @@ from fairway.face.bucket.leases import BucketLease
 from fairway.face.bucket.queue import AsyncBucketQueue
 from fairway.face.queue import AsyncQueue
 from fairway.face.verbs import Verbs
-from fairway.limits import HOST_WAIT_SECONDS
+from fairway.limits import HOST_WAIT_SECONDS, READY_SECONDS
 from fairway.runtime.looping import LoopPort
 from fairway.runtime.objects import ObstoreObjects
 from fairway.runtime.opening import writer
@@ -102,6 +102,7 @@ class OpenQueues:
         self._names: dict[str, int] = {}
         self._names_until = 0.0
         self._begun: asyncio.Task[bool] | None = None  # once it has an answer: names are worth reading
+        self._answering: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[Any]] = set()
         self._buckets: dict[str, OpenBucket] = {}
         self._finding = asyncio.Lock()
@@ -176,6 +177,20 @@ class OpenQueues:
         if not self._begun.done():
             await asyncio.shield(self._begun)
 
+    async def ready(self) -> None:
+        """That the engine's process answers now, or NoHost; it is asked once for all who want to know meanwhile."""
+        await self.names()
+        if self._answering is None or self._answering.done():
+            self._answering = asyncio.ensure_future(self._answers())
+        await asyncio.shield(self._answering)
+
+    async def _answers(self) -> None:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self._desk.ask("begin")
+        except TimeoutError as error:
+            raise NoHost("the engine's process does not answer; try again") from error
+
     async def make(self, name: str) -> bool:
         """See to it that there is such a queue; True if it is new."""
         made = await self._desk.ask("make", name)
@@ -194,10 +209,9 @@ class OpenQueues:
 
     async def close(self) -> None:
         self.closed = True
-        if self._begun is not None:
-            self._begun.cancel()
-        for task in list(self._opening.values()):
-            task.cancel()
+        for task in (self._begun, self._answering, *self._opening.values()):
+            if task is not None:
+                task.cancel()
         for name in list(self._open):
             self._forget(name)
         for found in list(self._buckets.values()):
