@@ -19,7 +19,9 @@ import pytest
 import fairway
 from fairway.client import wire
 from fairway.engine.commands import Reserve
+from fairway.errors import all_errors
 from fairway.limits import GRACE_SECONDS
+from fairway.server import answering
 from fairway.server.desk import FarDesk, OwnDesk, Verb
 from fairway.server.queues import OpenQueues
 from tests.server.live import Live, live, until
@@ -558,3 +560,16 @@ def test_however_many_ask_whether_a_server_is_ready_its_engine_is_asked_by_one(o
         await queues.close()
 
     asyncio.run(crowd())
+
+
+def test_who_is_told_when_to_come_again_has_had_no_effect() -> None:
+    """Whoever obeys `Retry-After` puts nothing twice; a 503 that leaves open what was done comes without."""
+    told = {
+        code
+        for code, kind in all_errors().items()
+        if b"retry-after" in dict(answering.refused(kind()).headers)
+    }
+    assert told == {"busy", "too_many_calls", "too_many_strategies", "store_failed"}
+    text = Path("docs/server.md").read_text()
+    for code in (*told, "owner_gone", "no_host", "host_stuck", "group_unknown", "outcome_unknown"):
+        assert f"`{code}`" in text

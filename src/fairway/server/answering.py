@@ -1,6 +1,7 @@
 """Answers as they leave: encoded, with the headers that every answer has.
 
-Guards: no answer is cached, framed or taken for another type than it is; an error says nothing of the machine.
+Guards: no answer is cached, framed or taken for another type than it is; an error says nothing of the machine; who is
+told when to come again has had no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import Any, Final
 import msgspec
 
 from fairway.client import wire
-from fairway.errors import BadMethod, Busy, FairwayError, OurError, TooManyCalls, Unauthorized, WrongKind
+from fairway.errors import (
+    BadMethod,
+    Busy,
+    FairwayError,
+    OurError,
+    StoreFailed,
+    TooManyCalls,
+    TooManyStrategies,
+    Unauthorized,
+    WrongKind,
+)
 from fairway.limits import RETRY_AFTER_SECONDS
 from fairway.server.asking import Answer
 from fairway.server.exchange import Exchange
@@ -33,6 +44,8 @@ SECURITY: Final[tuple[tuple[bytes, bytes], ...]] = (
 )
 STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
 CLOSE: Final = (b"connection", b"close")
+_NOT_DONE: Final = (Busy, TooManyCalls, TooManyStrategies, StoreFailed)  # other errors may leave it open
+_FULL: Final = 507  # nobody knows when somebody has made room
 _HEADS: Final = 256  # kept
 _UNSENDABLE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -51,7 +64,7 @@ def encoded(answer: Answer, accepts: str) -> tuple[bytes, str]:
 def refused(error: FairwayError, accepts: str = wire.JSON) -> Answer:
     """An error as an answer."""
     headers: list[tuple[bytes, bytes]] = []
-    if isinstance(error, Busy | TooManyCalls) or error.status == 503:
+    if isinstance(error, _NOT_DONE) and error.status != _FULL:
         headers.append((b"retry-after", str(RETRY_AFTER_SECONDS).encode()))
     if isinstance(error, BadMethod | WrongKind):
         headers.append((b"allow", ", ".join(error.details.get("allow", ["GET"])).encode()))  # pyright: ignore[reportCallIssue, reportArgumentType]
