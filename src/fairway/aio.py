@@ -87,11 +87,12 @@ class _Entrance:
 
 
 async def _open_bucket(url: Place, queue: str, address: Address | None, asked: Asked) -> AsyncBucketQueue:
-    def begin() -> AsyncBucketQueue:
-        if address is not None:
-            from fairway.client.bucket_queues import open_far_bucket_async
+    if address is not None:
+        from fairway.client.bucket_queues import open_far_bucket_async
 
-            return open_far_bucket_async(address, asked.create)
+        return await open_far_bucket_async(address, asked.create)
+
+    def begin() -> AsyncBucketQueue:
         from fairway.runtime.bucket.opening import open_bucket_async
 
         return open_bucket_async(url, queue, create=asked.create, options=asked.options)

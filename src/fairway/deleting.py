@@ -34,13 +34,14 @@ def delete(url: Place | Sequence[str], queue: str, *, token: str | None = None) 
 
 
 def _on_server(address: Address) -> None:
-    from fairway.client.rest import Rest
+    from fairway.client.blocking import HttpPort
+    from fairway.client.rest import Call, RestCore
 
-    rest = Rest(address)
+    port = HttpPort(address, RestCore)
     try:
-        rest.call("DELETE", "", None, None, once=True)
+        port.ask(Call("DELETE", "", once=True))
     finally:
-        rest.close()
+        port.close()
 
 
 def _in_file(path: str, queue: str) -> None:

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 import fairway
+from fairway import limits
 from fairway.client.connections import Answer, Connections
-from fairway.client.rest import Rest
 from fairway.server.bucketing import HANDLERS
 from fairway.server.rights import RIGHTS
 from fairway.server.routes import ROUTES
@@ -237,6 +237,36 @@ def test_the_awaiting_handle_of_a_server(own: Live) -> None:
     assert asyncio.run(main()) == [b"hello"]
 
 
+def test_a_cancelled_reserve_leaves_no_lease_behind(own: Live) -> None:
+    async def main() -> None:
+        async with fairway.aio.open(own.url, "events", kind="bucket") as q:
+            waiting = asyncio.create_task(q.reserve(wait_seconds=20))
+            await asyncio.sleep(0.3)
+            waiting.cancel()
+            await asyncio.wait((waiting,))
+            assert waiting.cancelled()
+            await q.put(b"for who is still there")
+            (lease,) = await q.reserve(wait_seconds=10)
+            assert lease.attempt == 1
+
+    asyncio.run(main())
+
+
+def test_reserves_that_wait_hold_up_no_other_verb(own: Live) -> None:
+    async def main() -> None:
+        async with fairway.aio.open(own.url, "events", kind="bucket") as q:
+            await q.put(b"held")
+            (lease,) = await q.reserve(wait_seconds=10)
+            waiting = [asyncio.create_task(q.reserve(wait_seconds=30)) for _ in range(limits.LANES_MAX)]
+            await asyncio.sleep(1.0)
+            assert await asyncio.wait_for(q.complete(lease), 10) == "done"
+            for task in waiting:
+                task.cancel()
+            await asyncio.wait(waiting)
+
+    asyncio.run(main())
+
+
 def test_a_put_whose_answer_is_lost_is_said_to_be_unknown_and_not_sent_again(
     own: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,4 +333,3 @@ def test_calls_are_refused_after_the_end(own: Live) -> None:
     q.close()
     with pytest.raises(fairway.Closed):
         q.put(b"x")
-    assert isinstance(q._verbs._rest, Rest)  # type: ignore[attr-defined]

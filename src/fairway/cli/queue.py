@@ -17,7 +17,8 @@ from fairway.cli.knocking import knock
 from fairway.cli.places import HERE, MINE, Flag, MayHost, Place, Where, changing, file_of, is_url, reading
 from fairway.cli.words import Seconds
 from fairway.client.address import Address, is_http
-from fairway.client.rest import Rest
+from fairway.client.blocking import HttpPort
+from fairway.client.rest import Call, RestCore
 from fairway.engine.commands import QueueStats
 from fairway.errors import BadArgument
 from fairway.face.queue import Queue
@@ -137,17 +138,17 @@ def _in_file(place: str) -> list[Listed]:
 
 def _on_server(place: str) -> list[Listed]:
     knock(place, HERE.queue)
-    rest = Rest(Address.of(place, HERE.queue, None))
+    port = HttpPort(Address.of(place, HERE.queue, None), RestCore)
     try:
         shown: list[Listed] = []
-        for name in rest.call("GET", "/v1/queues", None, dict[str, list[str]])["queues"]:
+        for name in port.ask(Call("GET", "/v1/queues", gives=dict[str, list[str]]))["queues"]:
             path = f"/v1/queues/{quote(name, safe='')}"
-            found = rest.call("GET", path, None, _Found)
+            found = port.ask(Call("GET", path, gives=_Found))
             kind = BucketStats if found.kind == "bucket" else QueueStats
             shown.append((name, msgspec.convert(found.stats, kind)))
         return shown
     finally:
-        rest.close()
+        port.close()
 
 
 def delete(place: Place, /, *, yes: Flag = False, where: Where = HERE) -> int:

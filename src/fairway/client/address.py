@@ -68,9 +68,9 @@ class Address:
         """Where calls are sent, one address per node."""
         return [f"{node}{self.path}/call" for node in self.nodes]
 
-    @property
-    def itself(self) -> list[str]:
-        return [f"{node}{self.path}" for node in self.nodes]
+    def path_of(self, path: str) -> str:
+        """A path behind the queue's own, or, if it begins with /v1/, any of the server's."""
+        return path if path.startswith("/v1/") else self.path + path
 
     @property
     def headers(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -15,8 +15,9 @@ from fairway import limits
 from fairway.client import wire
 from fairway.client.address import Address
 from fairway.client.connections import LOST, Connections, NotConnected
-from fairway.client.core import Core, Exchange, Heard, Lost, Rest, Send
+from fairway.client.core import Client, Core, Exchange, Heard, Lost, Rest, Send
 from fairway.client.forking import OwnProcess
+from fairway.client.rest import Call
 from fairway.engine.commands import Command, Part, Release, Reserved
 from fairway.errors import FairwayError
 from fairway.face.reads import Read
@@ -25,12 +26,13 @@ from fairway.face.reads import Read
 class HttpPort(OwnProcess):
     """One open queue on a server, for threads. A forked child has connections and numbers of its own."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, client: Callable[[Address], Client] = Core.of) -> None:
         self._address = address
+        self._client = client
         super().__init__()
 
     def _begin(self) -> None:
-        self._core = Core(self._address.calls)
+        self._core = self._client(self._address)
         self._kept = threading.local()
         self._turns = threading.BoundedSemaphore(limits.LANES_MAX)
         self._http = Connections(self._address)
@@ -39,7 +41,7 @@ class HttpPort(OwnProcess):
         """Find the queue, or make it."""
         self._run(self._core.enter(create))
 
-    def ask(self, command: Command | Read) -> Any:
+    def ask(self, command: Command | Read | Call) -> Any:
         self._own()
         waits = getattr(command, "wait_seconds", 0.0) or getattr(command, "seconds", 0.0)
         with nullcontext() if waits else self._turns:
@@ -72,9 +74,9 @@ class HttpPort(OwnProcess):
         return exchange.send(heard)
 
     def _send(self, step: Send) -> Heard | Lost:
-        method, path = ("PUT", self._address.path) if step.make else ("POST", f"{self._address.path}/call")
+        path = self._address.path_of(step.path)
         try:
-            answer = self._http.call(step.node, method, path, step.body, step.seconds)
+            answer = self._http.call(step.node, step.method, path, step.body, step.seconds)
         except NotConnected as error:
             return Lost(str(error), sent=False)
         except LOST as error:

@@ -14,13 +14,13 @@ from fairway import limits
 from fairway.bucket.config import BucketConfig, changed
 from fairway.bucket.counting import BucketStats
 from fairway.bucket.settling import Settled
-from fairway.client.rest import Rest
+from fairway.client.rest import Call
 from fairway.errors import FairwayError, NotFound, OutcomeUnknown
 from fairway.face import checks
 from fairway.face.bucket.leases import BucketLease, DeadMessage, Headers
 from fairway.face.bucket.putting import Item, offer
 from fairway.face.bucket.working import Held, held, only
-from fairway.face.steps import Do, Items, Listing, Steps
+from fairway.face.steps import Ask, Items, Listing, Steps
 
 Offer = tuple[bytes, Headers, float]
 
@@ -88,9 +88,6 @@ def _became(error: FairwayError, accepted: list[str], part: int, whole: int) -> 
 class FarBucketVerbs:
     """The verbs of a bucket queue on a server."""
 
-    def __init__(self, rest: Rest) -> None:
-        self._rest = rest
-
     def put(
         self, payload: bytes, *, headers: Mapping[str, str | int] | None = None, delay_seconds: float = 0.0
     ) -> Steps[str]:
@@ -107,7 +104,7 @@ class FarBucketVerbs:
         for part in _parts(offers):
             body = [{"payload": one, "metadata": more, "delay_seconds": delay} for one, more, delay in part]
             try:
-                told = yield Do(lambda body=body: self._rest.call("POST", "/messages", body, _Ids, once=True))
+                told = yield _ask("POST", "/messages", body, _Ids, once=True)
             except FairwayError as error:
                 error.details |= _became(error, accepted, len(part), len(offers))
                 raise
@@ -125,10 +122,7 @@ class FarBucketVerbs:
         while True:
             poll = min(left, limits.POLL_SECONDS)
             left -= poll
-            asked = {**body, "wait_seconds": poll}
-            told = yield Do(
-                lambda asked=asked, poll=poll: self._rest.call("POST", "/reserve", asked, _Leases, wait=poll)
-            )
+            told = yield _ask("POST", "/reserve", {**body, "wait_seconds": poll}, _Leases, wait_seconds=poll)
             if told.leases or left <= 0.0:
                 return [_lease(one) for one in told.leases]
 
@@ -187,7 +181,7 @@ class FarBucketVerbs:
                 {"leases": [{"receipt": one} for one in part]} if path == "/complete" else {"receipts": part}
             )
             body = {**named, **more}
-            told = yield Do(lambda body=body: self._rest.call("POST", path, body, _Outcomes))
+            told = yield _ask("POST", path, body, _Outcomes)
             every.outcomes += told.outcomes
             every.receipts += told.receipts
             every.deadline = told.deadline or every.deadline
@@ -198,7 +192,7 @@ class FarBucketVerbs:
         after = ""
         while True:
             path = f"/dead?after={after}&limit={limits.DEAD_PAGE_ROWS}"
-            page: Any = yield Do(lambda path=path: self._rest.call("GET", path, None, _Letters))
+            page: Any = yield _ask("GET", path, None, _Letters)
             yield Items([_dead(letter) for letter in page.dead])
             if page.next is None:
                 return
@@ -214,26 +208,31 @@ class FarBucketVerbs:
 
     def _letters(self, path: str, ids: Iterable[str] | None) -> Steps[int]:
         body = {"ids": None if ids is None else list(ids)}
-        return (yield Do(lambda: self._rest.call("POST", path, body, _Count, once=True))).count
+        return (yield _ask("POST", path, body, _Count, once=True)).count
 
     def stats(self) -> Steps[BucketStats]:
         """The sizes of the queue."""
-        return (yield Do(lambda: self._rest.call("GET", "/stats", None, BucketStats)))
+        return (yield _ask("GET", "/stats", None, BucketStats))
 
     def configure(self, **settings: object) -> Steps[BucketConfig]:
         """Change settings of the queue; gives all of them."""
         changed(BucketConfig(), settings)  # a wrong one is refused before anything is asked
         if not settings:
-            return (yield Do(lambda: self._rest.call("GET", "", None, _View))).settings
+            return (yield _ask("GET", "", None, _View)).settings
         body = {"kind": "bucket", **settings}
-        return (yield Do(lambda: self._rest.call("PUT", "", body, _View))).settings
+        return (yield _ask("PUT", "", body, _View)).settings
 
     def delete(self) -> Steps[None]:
         """Delete the queue with everything in it."""
         try:
-            yield Do(lambda: self._rest.call("DELETE", "", None, None))
+            yield _ask("DELETE", "", None, None)
         except NotFound:
             return  # by this call, if its answer was lost, or by another
+
+
+def _ask(method: str, path: str, body: Any, gives: Any, **more: Any) -> Ask:
+    call: Any = Call(method, path, body, gives, **more)  # the command of this face
+    return Ask(call)
 
 
 def _lease_seconds(name: str, seconds: float) -> float:

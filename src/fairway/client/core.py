@@ -10,12 +10,13 @@ import random
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from fairway import limits
 from fairway.client import wire
+from fairway.client.address import Address
 from fairway.client.lanes import Lane, Lanes
 from fairway.engine.commands import Command, Goodbye, Part, Register, Renew, Reserve, Reserved, Settled, Wait
 from fairway.errors import (
@@ -41,12 +42,16 @@ NOT_DONE = (Busy, TooManyCalls, SlowBody)
 
 @dataclass(frozen=True)
 class Send:
-    """Send this body to a node; `seconds` is how long an answer may take. `make`: it is no call, the queue is made."""
+    """Send this body to a node; `seconds` is how long an answer may take.
+
+    A path is behind that of the queue, unless it begins with /v1/.
+    """
 
     node: int
-    body: bytes
+    body: bytes | None
     seconds: float
-    make: bool = False
+    method: str = "POST"
+    path: str = "/call"
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,14 @@ class Lost:
 Exchange = Generator[Send | Rest, Heard | Lost | None, R]
 
 
+class Client(Protocol):
+    """What a port runs: a client of queues of one kind."""
+
+    def ask(self, command: Any, kept: wire.Pages) -> Exchange[Any]: ...
+    def enter(self, create: bool) -> Exchange[None]: ...
+    def goodbye(self) -> Exchange[None]: ...
+
+
 class Core:
     """One open queue on a server. Any number of threads or tasks may run exchanges of it at once."""
 
@@ -84,6 +97,10 @@ class Core:
         self.nodes = nodes
         self.lanes = Lanes()
         self._node = random.randrange(len(nodes))  # clients spread over nodes by chance
+
+    @classmethod
+    def of(cls, address: Address) -> Core:
+        return cls(address.calls)
 
     def ask(self, command: Command | Read, kept: wire.Pages) -> Exchange[Any]:
         """The reply to a command; `kept` holds, for one thread or task, the pages that came with a reservation."""
@@ -103,7 +120,7 @@ class Core:
         except NotFound:
             if not create:
                 raise
-            yield from self._answered(b"", limits.ANSWER_SECONDS, make=True)
+            yield from self._answered(b"", limits.ANSWER_SECONDS, method="PUT", path="")
             lane = yield from self._register()
         self.lanes.bring_back(lane)
 
@@ -210,13 +227,15 @@ class Core:
         except msgspec.DecodeError as error:
             raise OurError(f"the server's answer cannot be understood: {error}") from error
 
-    def _answered(self, body: bytes, seconds: float, make: bool = False) -> Exchange[tuple[Heard, bool]]:
+    def _answered(
+        self, body: bytes, seconds: float, method: str = "POST", path: str = "/call"
+    ) -> Exchange[tuple[Heard, bool]]:
         """Send until there is an answer; says whether it may have arrived before, without one."""
         until = time.monotonic() + limits.CLIENT_RETRY_SECONDS
         pause, lost, sent = limits.CLIENT_PAUSE_SECONDS, False, 0
         while True:
             node = self._node
-            heard = yield Send(node, body, seconds, make)
+            heard = yield Send(node, body, seconds, method, path)
             sent += 1
             if isinstance(heard, Heard) and heard.status < 300:
                 return heard, lost

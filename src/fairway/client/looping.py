@@ -17,7 +17,8 @@ import httpx2
 from fairway import limits
 from fairway.client import wire
 from fairway.client.address import Address
-from fairway.client.core import Core, Exchange, Heard, Lost, Send
+from fairway.client.core import Client, Core, Exchange, Heard, Lost, Send
+from fairway.client.rest import Call
 from fairway.engine.commands import Command, Part, Release, Reserved
 from fairway.errors import Closed, FairwayError
 from fairway.face.reads import Read
@@ -29,10 +30,10 @@ _POOL = httpx2.Limits(max_connections=None, max_keepalive_connections=limits.LAN
 class AsyncHttpPort:
     """One open queue on a server, for one event loop."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, client: Callable[[Address], Client] = Core.of) -> None:
         self._address = address
         self._closed = False
-        self._core = Core(address.calls)
+        self._core = client(address)
         self._kept: WeakKeyDictionary[Any, wire.Pages] = WeakKeyDictionary()
         self._turns = asyncio.Semaphore(limits.LANES_MAX)
         self._http = httpx2.AsyncClient(limits=_POOL, **address.options())
@@ -43,7 +44,7 @@ class AsyncHttpPort:
         """Find the queue, or make it."""
         await self._run(self._core.enter(create))
 
-    async def ask(self, command: Command | Read) -> Any:
+    async def ask(self, command: Command | Read | Call) -> Any:
         if self._closed:
             raise Closed
         waits = getattr(command, "wait_seconds", 0.0) or getattr(command, "seconds", 0.0)
@@ -70,9 +71,9 @@ class AsyncHttpPort:
 
     async def _send(self, step: Send) -> Heard | Lost:
         timeout = httpx2.Timeout(step.seconds, connect=limits.CONNECT_SECONDS, pool=None)
-        method, to = ("PUT", self._address.itself) if step.make else ("POST", self._address.calls)
+        url = self._address.nodes[step.node] + self._address.path_of(step.path)
         try:
-            answer = await self._http.request(method, to[step.node], content=step.body, timeout=timeout)
+            answer = await self._http.request(step.method, url, content=step.body, timeout=timeout)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             return Lost(f"{type(error).__name__}: {error}".rstrip(": "), sent=False)
         except (httpx2.TransportError, OSError) as error:

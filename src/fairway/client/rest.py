@@ -1,4 +1,4 @@
-"""REST calls of this client: one at a time, repeated while that is certain to do no harm.
+"""Calls by REST, without I/O: repeated while that is certain to do no harm, as steps that a thread or a loop runs.
 
 Guards: a call that may be carried out once only is not sent again after its answer was lost.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,78 +15,95 @@ import msgspec
 from fairway import limits
 from fairway.client import wire
 from fairway.client.address import Address
-from fairway.client.connections import LOST, Answer, Connections, NotConnected
-from fairway.client.core import NOT_DONE
-from fairway.client.forking import OwnProcess
-from fairway.errors import FairwayError, OurError, OutcomeUnknown, Unreachable
+from fairway.client.core import NOT_DONE, Exchange, Heard, Lost, Rest, Send
+from fairway.errors import FairwayError, NotFound, OurError, OutcomeUnknown, Unreachable, WrongKind
 
 
-class Rest(OwnProcess):
-    """One queue on a server, for threads. A forked child has connections of its own."""
+@dataclass(frozen=True)
+class Call:
+    """A call by REST, and what its answer is; `once`: it is not sent again if it may have arrived.
+
+    A path is behind that of the queue, unless it begins with /v1/.
+    """
+
+    method: str
+    path: str
+    body: Any = None
+    gives: Any = None
+    once: bool = False
+    wait_seconds: float = 0.0
+
+
+class _Kind(msgspec.Struct):
+    kind: str = "fair"
+
+
+class RestCore:
+    """One queue on a server, for calls by REST. Any number of threads or tasks may run exchanges of it at once."""
 
     def __init__(self, address: Address) -> None:
-        self.address = address
+        self._address = address
         self._node = random.randrange(len(address.nodes))
-        super().__init__()
 
-    def _begin(self) -> None:
-        self._http = Connections(self.address)
-
-    def call(
-        self, method: str, path: str, body: Any, gives: Any, *, once: bool = False, wait: float = 0.0
-    ) -> Any:
-        """The answer to a call; `once`: it is not sent again if it may have arrived. A path is behind that of the
-        queue, unless it begins with /v1/."""
-        content = None if body is None else msgspec.msgpack.encode(body)
+    def ask(self, command: Call, kept: wire.Pages) -> Exchange[Any]:
+        """The answer to a call."""
+        del kept  # pages come with commands only
+        content = None if command.body is None else msgspec.msgpack.encode(command.body)
+        patience = command.wait_seconds + limits.ANSWER_SECONDS
         until = time.monotonic() + limits.CLIENT_RETRY_SECONDS
-        pause, sent = limits.CLIENT_PAUSE_SECONDS, 0
+        pause, sent, nodes = limits.CLIENT_PAUSE_SECONDS, 0, len(self._address.nodes)
         while True:
+            node = self._node
+            heard = yield Send(node, content, patience, command.method, command.path)
             sent += 1
             try:
-                return self._sent(method, path, content, gives, once, wait)
-            except (*NOT_DONE, Unreachable) as error:
+                return self._read(command, node, heard)
+            except (*NOT_DONE, Unreachable):
                 if time.monotonic() > until:
                     raise
-                # Another node may have room now; when all have refused, the last is taken at its word.
-                told = error.details.get("retry_after_seconds")
-                after = told if isinstance(told, float) and sent % len(self.address.nodes) == 0 else 0.0
-            self._node = (self._node + 1) % len(self.address.nodes)
-            time.sleep(max(after, pause * random.uniform(0.5, 1.0)))
+            self._node = (node + 1) % nodes
+            # Another node may have room now; when all have refused, the last is taken at its word.
+            after = heard.after_seconds if isinstance(heard, Heard) and sent % nodes == 0 else 0.0
+            yield Rest(max(after, pause * random.uniform(0.5, 1.0)))
             pause = min(pause * 2, limits.CLIENT_PAUSE_SECONDS_MAX)
 
-    def _sent(
-        self, method: str, path: str, content: bytes | None, gives: Any, once: bool, wait: float
-    ) -> Any:
-        self._own()
-        node = self._node
-        path = path if path.startswith("/v1/") else self.address.path + path
-        url = self.address.nodes[node] + path
+    def enter(self, create: bool) -> Exchange[None]:
+        """Find the bucket queue, or make it."""
         try:
-            answer = self._http.call(node, method, path, content, wait + limits.ANSWER_SECONDS)
-        except NotConnected as error:
-            raise Unreachable(f"no server answered at {url}: {error}") from error
-        except LOST as error:
-            if once:
-                raise OutcomeUnknown(
-                    f"the server did not answer ({type(error).__name__}); whether it did this is unknown"
-                ) from error
-            raise Unreachable(f"no server answered at {url}: {type(error).__name__}") from error
-        if answer.status >= 300:
-            raise _error(answer, once)
+            found = yield from self.ask(Call("GET", "", gives=_Kind), {})
+        except NotFound:
+            if not create:
+                raise
+            found = yield from self.ask(Call("PUT", "", {"kind": "bucket"}, _Kind), {})
+        if found.kind != "bucket":
+            queue = self._address.queue
+            raise WrongKind(f"{queue!r} is a fair queue; take another name for a bucket queue")
+
+    def goodbye(self) -> Exchange[None]:
+        """The server knows nothing of this client."""
+        yield from ()
+
+    def _read(self, call: Call, node: int, heard: Heard | Lost | None) -> Any:
+        if not isinstance(heard, Heard):
+            raise self._lost(call, node, heard)
+        if heard.status >= 300:
+            raise _error(heard, call.once)
         try:
-            return None if gives is None else msgspec.msgpack.decode(answer.body, type=gives)
+            return None if call.gives is None else msgspec.msgpack.decode(heard.body, type=call.gives)
         except msgspec.DecodeError as error:
             raise OurError(f"the server's answer cannot be understood: {error}") from error
 
-    def close(self) -> None:
-        if self._ended():
-            self._http.close()
+    def _lost(self, call: Call, node: int, heard: Lost | None) -> FairwayError:
+        why = heard.why if heard is not None else "nothing was sent"
+        if call.once and heard is not None and heard.sent:
+            return OutcomeUnknown(f"the server did not answer ({why}); whether it did this is unknown")
+        url = self._address.nodes[node] + self._address.path_of(call.path)
+        return Unreachable(f"no server answered at {url}: {why}")
 
 
-def _error(answer: Answer, once: bool) -> FairwayError:
-    error = wire.error_of(answer.body, answer.headers.get("content-type", ""))
-    if type(error) is OurError and answer.status in (502, 503, 504):
-        told = f"a proxy answered {answer.status}"
-        error = OutcomeUnknown(f"{told}; whether the call arrived is unknown") if once else Unreachable(told)
-    error.details["retry_after_seconds"] = wire.seconds_after(answer.headers)
+def _error(heard: Heard, once: bool) -> FairwayError:
+    error = wire.error_of(heard.body, heard.media)
+    if type(error) is OurError and heard.status in (502, 503, 504):
+        told = f"a proxy answered {heard.status}"
+        return OutcomeUnknown(f"{told}; whether the call arrived is unknown") if once else Unreachable(told)
     return error
