@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 import fairway
 from fairway import limits
+from fairway.client.buckets import FarBucketVerbs
 from fairway.client.connections import Answer, Connections
 from fairway.server.bucketing import HANDLERS
 from fairway.server.rights import RIGHTS
@@ -265,6 +267,26 @@ def test_reserves_that_wait_hold_up_no_other_verb(own: Live) -> None:
             await asyncio.wait(waiting)
 
     asyncio.run(main())
+
+
+def test_a_reserve_that_a_server_answers_early_waits_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that stops answers its waits at once; the next one is asked for what is left of the time."""
+    steps = FarBucketVerbs().reserve(wait_seconds=18)
+    asked: list[float] = []
+
+    def answer() -> Any:
+        step = next(steps) if not asked else steps.send(msgspec.convert({"leases": []}, call.gives))
+        return step.command  # type: ignore[union-attr]
+
+    for _ in range(3):
+        call = answer()
+        asked.append(call.body["wait_seconds"])
+    assert asked == pytest.approx([18, 18, 18], abs=3)
+    moment = time.monotonic()
+    monkeypatch.setattr("fairway.client.buckets.time.monotonic", lambda: moment + 19)
+    with pytest.raises(StopIteration) as ended:
+        answer()
+    assert ended.value.value == []
 
 
 def test_a_put_whose_answer_is_lost_is_said_to_be_unknown_and_not_sent_again(

@@ -5,6 +5,7 @@ Guards: what can be repeated by its receipt is repeated; a put whose answer was 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -118,12 +119,14 @@ class FarBucketVerbs:
         body: dict[str, Any] = {"max": checks.whole("max", max, 1, limits.RESERVE_CHUNKS_MAX)}
         if lease_seconds is not None:
             body["lease_seconds"] = _lease_seconds("lease_seconds", lease_seconds)
-        left = checks.number("wait_seconds", wait_seconds, 0.0, limits.WAIT_SECONDS_MAX)
+        until = time.monotonic() + checks.number("wait_seconds", wait_seconds, 0.0, limits.WAIT_SECONDS_MAX)
         while True:
-            poll = min(left, limits.POLL_SECONDS)
-            left -= poll
-            told = yield _ask("POST", "/reserve", {**body, "wait_seconds": poll}, _Leases, wait_seconds=poll)
-            if told.leases or left <= 0.0:
+            # What has passed counts, not what was asked for: a server that stops answers its waits early.
+            left = until - time.monotonic()
+            poll = min(left, limits.POLL_SECONDS) if left > 0.0 else 0.0
+            asked = {**body, "wait_seconds": poll}
+            told = yield _ask("POST", "/reserve", asked, _Leases, wait_seconds=poll)
+            if told.leases or time.monotonic() >= until:
                 return [_lease(one) for one in told.leases]
 
     def complete(self, leases: Held | Iterable[Held]) -> Steps[Settled | list[Settled]]:
