@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 import fairway
 from fairway.errors import BadArgument
+from fairway.spark.columns import ORIGINS
 from fairway.spark.datasource import FairwaySource
 from fairway.spark.places import batches_folder
 from fairway.spark.processing import _checkpoint
@@ -114,3 +116,20 @@ def test_an_error_of_ours_that_spark_wrapped_comes_out_as_itself() -> None:
         raise PySparkException(wrapped)
     with pytest.raises(PySparkException, match=r"^something else$"), unwrapped():
         raise PySparkException("something else")
+
+
+def test_rows_have_the_schema_that_ended_submissions_noted_if_none_is_active(
+    tmp_path: Path, unhurried: None
+) -> None:
+    url, noted = str(tmp_path / "q.db"), pa.schema([("x", pa.int64())])
+    rows = FairwaySource({"path": url, "consumer": "c", "emit": "rows"})
+    with fairway.open(url) as q:
+        q.cancel(q.submit(chunks=1))
+        with pytest.raises(BadArgument, match=r"give the schema of the rows with .schema"):
+            rows.schema()
+        q.cancel(q.submit(chunks=1, info=b"0123456789ab " + noted.serialize().to_pybytes()))
+        found = rows.schema()
+        assert isinstance(found, StructType) and found.fieldNames() == ["x", *ORIGINS]
+        q.submit(chunks=1)
+        with pytest.raises(BadArgument, match=r"give the schema of the rows with .schema"):
+            rows.schema()

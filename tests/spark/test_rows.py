@@ -17,8 +17,9 @@ import fairway.spark
 from fairway.errors import BadArgument
 from fairway.runtime.objects import read
 from fairway.spark.batches import batch_of
+from fairway.spark.columns import ORIGINS
 from fairway.spark.processing import told
-from tests.spark.pipeline import collected, numbers, patiently, submit
+from tests.spark.pipeline import collected, numbers, objects, patiently, produce, submit
 from tests.spark.test_driver_kills import last
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -82,6 +83,29 @@ def test_a_row_on_which_the_query_raises_costs_its_chunk_and_the_error_is_told(s
         (batch,) = {name for result in q.results(sub.id) for name in batch_of(result.data).objects}
     assert read(batch).startswith(b"PAR1"), "and in the format that was asked for"
     assert done.restarts == 2 and all("I do not like 13" in error for error in done.errors)
+
+
+def test_without_a_schema_that_of_the_first_start_counts_and_work_that_is_over_is_no_error(
+    spark: Any, url: str
+) -> None:
+    frame = spark.range(3).selectExpr("'a' tenant", "id x")
+    produce(spark, url, df=frame, token="first")
+    for gone in objects(url):
+        if not gone.rpartition("/")[2].startswith("commit."):
+            Path(f"{url}-objects", gone).unlink()
+    produce(spark, url, df=frame.selectExpr("*", "7 z"), token="second")
+    with fairway.open(url) as q:
+        q.configure(attempts_max=1)
+
+    def work() -> fairway.spark.Processed:
+        return fairway.spark.process(spark, url, rows=lambda df: df, max_chunks=1, progress=False)
+
+    work()
+    assert fairway.spark.collect(spark, url).columns == ["tenant", "x", *ORIGINS]
+    assert collected(url) == Counter(range(3))
+    with fairway.open(url) as q:
+        assert [one.state for one in q.submissions()] == ["failed", "completed"]
+    assert work().batches == 0
 
 
 # -- windows that close

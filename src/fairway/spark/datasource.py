@@ -88,16 +88,20 @@ class FairwaySource(DataSource):
 
 
 def _schema_of_rows(settings: Settings) -> StructType:
-    """What the oldest active submission noted of its payloads, and the columns that tell where rows come from."""
+    """What the oldest active submission noted of its payloads, and the columns that tell where rows come from.
+
+    Where none is active nothing will be read, and what any other noted will do: a query that is done ends as one.
+    """
     from fairway.spark.columns import ORIGINS, spark_of
     from fairway.spark.queues import attached
     from fairway.spark.submitting import payload_schema
 
-    for one in attached(settings.url, settings.queue).submissions(state="active"):
+    queue = attached(settings.url, settings.queue)
+    oldest = next(queue.submissions(state="active"), None)
+    for one in queue.submissions() if oldest is None else (oldest,):
         noted = payload_schema(one.info)
         if noted is not None:
             for name, kind in ORIGINS.items():
                 noted = noted.append(noted.field(0).with_name(name).with_type(kind))
             return spark_of(noted)
-        break
     raise BadArgument("option emit=rows: give the schema of the rows with .schema(...)", argument="schema")

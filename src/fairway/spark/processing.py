@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
     from pyspark.sql.types import StructType
 
 # What the next start would only meet again, but for TooLarge, since it has half of the batch. All else may be the death
@@ -103,13 +103,13 @@ def process(
     }
     place = checkpoint or _checkpoint(url, queue, consumer)
     sink = both | {"path": url, "resultFormat": result_format, "perChunk": str(per_chunk).lower()}
-    rows_schema = schema_of(schema) if rows is not None and schema is not None else None
+    load = _loading(url, schema_of(schema) if rows is not None and schema is not None else None)
 
     def start(q: Queue, error: str) -> StreamingQuery:
         spark.createDataFrame([], "nothing int")  # makes it this thread's session, where Spark looks
         run = secrets.token_hex(8)  # new for every start, so that the one before is fenced out
         reader = spark.readStream.format("fairway").options(**_given(source), run=run, error=error)
-        df = work((reader if rows_schema is None else reader.schema(rows_schema)).load(url))
+        df = work(load(reader))
         # Not format("fairway"): for every commit of such a sink Spark makes a new process, and waits until it is there.
         finish = Finish(Settings(_given(sink) | {"run": run}, SINK), df.schema, output_mode == "complete", q)
         writer = df.writeStream.option("checkpointLocation", place).outputMode(output_mode)
@@ -117,6 +117,18 @@ def process(
 
     with hosting(url, queue) as q, Progress(q, progress) as bar:
         return _Running(q, start, bar, seconds, stop).run()
+
+
+def _loading(url: str, schema: StructType | None) -> Callable[[DataStreamReader], DataFrame]:
+    """Load a stream; without a schema with that of the first time, since what noted it may have ended by the next."""
+
+    def load(reader: DataStreamReader) -> DataFrame:
+        nonlocal schema
+        df = (reader if schema is None else reader.schema(schema)).load(url)
+        schema = df.schema
+        return df
+
+    return load
 
 
 def _started(spark: SparkSession, writer: DataStreamWriter, finish: Finish) -> StreamingQuery:
