@@ -25,6 +25,8 @@ def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
     with closed_if_it_fails(connection):
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        # Else every query from a place on is planned anew with each place, which takes longer than to run it.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.set_busy_timeout(BUSY_MILLISECONDS_MAX)
         connection.pragma("cache_size", -cache_kib)
         connection.wal_autocheckpoint(0)
