@@ -1,4 +1,4 @@
-"""Files of every older schema with a queue in them, and what is to be found there after an upgrade.
+"""Files of every older schema with a fair and a bucket queue in them, and what is to be found there after an upgrade.
 
 Guards: an old file holds the same rows as a new one, in the columns that its schema had.
 """
@@ -12,6 +12,7 @@ import apsw
 
 import fairway
 from fairway.store.sqlite.opening import open_file
+from fairway.store.sqlite.queues import bucket_names
 from fairway.store.sqlite.statements import steps
 
 
@@ -28,6 +29,16 @@ def make_present(path: Path) -> None:
         q.cancel(q.submit(chunks=1000, objects="file:///nowhere/x", tenant="acme").id)
         q.set_weight("t1", 3)
         q.reserve(5, lease_seconds=3600)
+    with fairway.open(path, "events", kind="bucket") as q:
+        q.configure(bucket_rows=20)
+        for n in range(0, 50, 10):
+            q.put_many([{"payload": b"%d" % k * 40, "headers": {"n": k}} for k in range(n, n + 10)])
+        q.put(b"later", delay_seconds=3000)
+        leases = q.reserve(max=20, lease_seconds=3600)
+        q.complete(leases[:5])
+        q.fail(leases[5:9], "no good", retry=False)
+        q.fail(leases[9:12], "not yet", delay_seconds=0.0)
+        q.purge([leases[5].id])
 
 
 def make_old(present: Path, path: Path, version: int) -> None:
@@ -39,6 +50,8 @@ def make_old(present: Path, path: Path, version: int) -> None:
         for (table,) in connection.execute(tables).fetchall():
             columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
             connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM now.{table}")
+        if 3 <= version < 7:
+            connection.execute("UPDATE main.bucket_dead SET died = created + 1 WHERE dropped = 1")
     connection.execute("DETACH now")
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)  # what is copied of it is the file alone
     connection.close()
@@ -60,7 +73,21 @@ def picture(path: Path) -> dict[str, Any]:
             "leased": stats.chunks_leased,
             "by metadata": [one.id for one in q.submissions(metadata={"n": 3})],
             "given": [lease.payload for lease in q.reserve(100)],
+            "messages": messages(path),
         }
+
+
+def messages(path: Path) -> Any:
+    """What the bucket queue says and hands out, if there is one."""
+    if "events" not in bucket_names(str(path)):
+        return None
+    with fairway.open(path, "events", kind="bucket", create=False) as q:
+        stats, dead = q.stats(), list(q.dead())
+        leases: list[fairway.BucketLease] = []
+        while some := q.reserve(max=100):
+            leases += some
+    given = sorted((lease.id, lease.payload, lease.headers["n"], lease.attempt) for lease in leases)
+    return (stats.ready, stats.delayed, stats.leased, stats.dead), dead, given
 
 
 def schema(path: Path) -> tuple[int, list[Any], str]:

@@ -13,7 +13,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import apsw
 import pytest
@@ -40,10 +40,28 @@ def fill(path: Path, into_the_log: Path) -> None:
         for lease in q.reserve(300, strategy='SelectOnly("tenant", "done", Fair)'):
             q.complete(lease, result=lease.payload[::-1])
         assert q.submission(done.id).state == "completed"
-        into_the_log.mkdir()
-        for suffix in ("", "-wal"):
-            shutil.copy(f"{path}{suffix}", into_the_log / f"work.db{suffix}")
-    cut_what_is_stale(into_the_log / "work.db")
+        copy_with_log(path, into_the_log)
+
+
+def fill_buckets(path: Path, into_the_log: Path) -> None:
+    """The same for a bucket queue with messages in every state."""
+    with fairway.open(path, "events", kind="bucket") as q:
+        q.configure(bucket_rows=100)
+        for n in range(0, MESSAGES, 10):
+            q.put_many([{"payload": payload(k), "headers": {"n": k}} for k in range(n, n + 10)])
+        leases = q.reserve(max=60, lease_seconds=3600)
+        q.complete(leases[:20])
+        q.fail(leases[20:40], "no good", retry=False)
+        q.fail(leases[40:50], "not yet", delay_seconds=0.0)
+        q.put_many([{"payload": payload(n), "delay_seconds": 3000} for n in range(20)])
+        copy_with_log(path, into_the_log)
+
+
+def copy_with_log(path: Path, into: Path) -> None:
+    into.mkdir()
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", into / f"work.db{suffix}")
+    cut_what_is_stale(into / "work.db")
 
 
 def cut_what_is_stale(path: Path) -> None:
@@ -67,7 +85,22 @@ def told(path: Path) -> dict[str, Any]:
     return {"shown": shown, "results": results, "given": given}
 
 
-def look(path: Path, truth: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def told_by_buckets(path: Path) -> dict[str, Any]:
+    with fairway.open(path, "events", kind="bucket", create=False) as q:
+        stats = q.stats()
+        dead = [(one.payload, one.headers, one.attempts, one.error) for one in q.dead()]
+        sizes = (stats.ready, stats.delayed, stats.leased, stats.dead, stats.finished)
+        leases: list[fairway.BucketLease] = []
+        while some := q.reserve(max=100):
+            leases += some
+    leases.sort(key=lambda lease: lease.id)
+    shown = [(lease.id, lease.headers, lease.attempt, lease.put_at) for lease in leases]
+    results = [payload[::-1] for payload, *_ in dead if payload is not None]
+    given = [lease.payload for lease in leases]
+    return {"shown": (sizes, dead, shown), "results": results, "given": given}
+
+
+def look(told: Callable[[Path], Any], path: Path, truth: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     try:
         found = told(path)
     except fairway.FairwayError as error:
@@ -93,11 +126,20 @@ class Warnings(logging.Handler):
         logging.getLogger("fairway").removeHandler(self)
 
 
-def flips(folder: Path, many: int, seed: int) -> Counter[str]:
+class Queue(NamedTuple):
+    """What is filled, what it is asked, and what it may tell beside the truth and errors."""
+
+    fill: Callable[[Path, Path], None]
+    told: Callable[[Path], dict[str, Any]]
+    only_refused: Callable[[dict[str, Any], dict[str, Any]], bool]
+    earlier: Callable[[dict[str, Any], dict[str, Any]], bool]
+
+
+def flips(queue: Queue, folder: Path, many: int, seed: int) -> Counter[str]:
     """Flip a bit in a copy, open it, ask it everything; the last of the flips fall into the log."""
-    fill(folder / "work.db", folder / "log")
-    truth = told_of_a_copy(folder / "work.db", folder / "truth")
-    assert told_of_a_copy(folder / "log" / "work.db", folder / "truth of the log") == truth
+    queue.fill(folder / "work.db", folder / "log")
+    truth = told_of_a_copy(queue, folder / "work.db", folder / "truth")
+    assert told_of_a_copy(queue, folder / "log" / "work.db", folder / "truth of the log") == truth
     dice = random.Random(seed)
     counts: Counter[str] = Counter()
     known = {payload(n) for n in range(MESSAGES)}
@@ -109,13 +151,13 @@ def flips(folder: Path, many: int, seed: int) -> Counter[str]:
             shutil.copy(file, place / file.name)
         where = flip(place / ("work.db-wal" if in_log else "work.db"), dice)
         with Warnings() as warned:
-            outcome, found = look(place / "work.db", truth)
+            outcome, found = look(queue.told, place / "work.db", truth)
         if found:
             assert set(found["given"]) <= known, f"an altered payload: {where}"
             assert set(found["results"]) <= {one[::-1] for one in known}, f"an altered result: {where}"
-        if outcome == "different" and only_refused(found, truth):
+        if outcome == "different" and queue.only_refused(found, truth):
             outcome = "a payload refused"
-        elif outcome == "different" and in_log and earlier(found, truth):
+        elif outcome == "different" and in_log and queue.earlier(found, truth):
             outcome = f"an earlier moment, {'told' if warned.texts else 'untold'}"
         counts[("log: " if in_log else "file: ") + outcome] += 1
         shutil.rmtree(place)
@@ -123,12 +165,12 @@ def flips(folder: Path, many: int, seed: int) -> Counter[str]:
     return counts
 
 
-def told_of_a_copy(path: Path, folder: Path) -> dict[str, Any]:
+def told_of_a_copy(queue: Queue, path: Path, folder: Path) -> dict[str, Any]:
     folder.mkdir()
     for suffix in ("", "-wal"):
         if Path(f"{path}{suffix}").exists():
             shutil.copy(f"{path}{suffix}", folder / f"work.db{suffix}")
-    return told(folder / "work.db")
+    return queue.told(folder / "work.db")
 
 
 def only_refused(found: dict[str, Any], truth: dict[str, Any]) -> bool:
@@ -148,6 +190,11 @@ def earlier(found: dict[str, Any], truth: dict[str, Any]) -> bool:
     )
 
 
+FAIR = Queue(fill, told, only_refused, earlier)
+# A message is never left out, and of an earlier moment only the payloads are judged: each commit was one.
+BUCKETS = Queue(fill_buckets, told_by_buckets, lambda found, truth: False, lambda found, truth: bool(found))
+
+
 def unseen(counts: Counter[str]) -> int:
     """Flips that changed what is told, and of which nothing was said."""
     return sum(
@@ -156,20 +203,43 @@ def unseen(counts: Counter[str]) -> int:
 
 
 def test_a_flipped_bit_alters_no_payload_and_no_result(tmp_path: Path) -> None:
-    counts = flips(tmp_path, 24, SEED)
+    counts = flips(FAIR, tmp_path, 24, SEED)
     assert not unseen(counts) and counts["log: an earlier moment, told"]
+
+
+def test_a_flipped_bit_alters_and_hides_no_message_of_a_bucket_queue(tmp_path: Path) -> None:
+    counts = flips(BUCKETS, tmp_path, 24, SEED)
+    assert (
+        not unseen(counts) and counts["log: an earlier moment, told"] and counts["file: told store_corrupt"]
+    )
 
 
 @pytest.mark.proof
 def test_two_hundred_flipped_bits_alter_no_payload_and_no_result(
     tmp_path: Path, record_proof: Callable[..., None]
 ) -> None:
-    counts = flips(tmp_path, 200, SEED + 1)
+    counts = flips(FAIR, tmp_path, 200, SEED + 1)
     assert not unseen(counts)
     record_proof(
         "bits that turn over in the file and its log",
         operations=200,
         faults=200,
+        lost=unseen(counts),
+        seed=SEED + 1,
+        note="told, or nothing changed",
+    )
+
+
+@pytest.mark.proof
+def test_a_thousand_flipped_bits_alter_and_hide_no_message_of_a_bucket_queue(
+    tmp_path: Path, record_proof: Callable[..., None]
+) -> None:
+    counts = flips(BUCKETS, tmp_path, 1000, SEED + 1)
+    assert not unseen(counts)
+    record_proof(
+        "bits that turn over in the file and the log of a bucket queue",
+        operations=1000,
+        faults=1000,
         lost=unseen(counts),
         seed=SEED + 1,
         note="told, or nothing changed",

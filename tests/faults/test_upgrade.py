@@ -54,6 +54,7 @@ def test_a_kill_before_and_after_every_statement_of_an_upgrade_resumes(
     told, tables = wanted(present, tmp_path, version)
     assert tables[0] == len(steps()) and tables[2] == "ok"
     assert bool(told["given"]) is (version > 0)
+    assert (told["messages"] and told["messages"][0]) == ((33, 1, 8, 3) if version >= 3 else None)
     old, folder = old_file(present, tmp_path / "old", version), tmp_path / "killed"
     folder.mkdir()
     command = [sys.executable, "-m", "tests.faults.upgrading", str(old), str(folder)]

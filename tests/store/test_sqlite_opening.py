@@ -26,6 +26,7 @@ from fairway.errors import (
 )
 from fairway.store.sqlite import SqliteStore, opening
 from fairway.store.sqlite.opening import APPLICATION_ID, migrate, open_file, share_log
+from fairway.store.sqlite.seals import teach
 from fairway.store.sqlite.statements import steps
 from fairway.testing.conformance import Owner
 
@@ -317,6 +318,7 @@ def test_the_missing_steps_are_taken_in_order() -> None:
 
 def test_places_of_an_older_file_learn_their_tenants() -> None:
     connection = apsw.Connection(":memory:")
+    teach(connection)
     migrate(connection, steps()[:1])
     for id, tenant in ((1, "a"), (2, "b")):
         connection.execute(

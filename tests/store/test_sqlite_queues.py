@@ -10,6 +10,7 @@ import pytest
 import fairway
 from fairway.store.sqlite import SqliteStore, queues
 from fairway.store.sqlite.copying import copy
+from fairway.store.sqlite.seals import teach
 from fairway.store.sqlite.statements import load, steps
 from fairway.testing.conformance import Owner
 
@@ -58,6 +59,7 @@ def test_an_owner_of_a_deleted_queue_is_fenced_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "sql"), load("queues.sql").items())
 def test_every_statement_fits_the_schema(name: str, sql: str) -> None:
     connection = apsw.Connection(":memory:")
+    teach(connection)
     for step in steps():
         connection.execute(step)
     values = [1] * max((int(digit) for digit in "12" if f"?{digit}" in sql), default=0)

@@ -13,7 +13,8 @@ import apsw
 from fairway.bucket import statements as s
 from fairway.bucket.places import LOWEST
 from fairway.errors import BadArgument
-from fairway.store.sqlite.bucket_reading import SQL, Connection, bucket_of
+from fairway.store.sqlite import seals
+from fairway.store.sqlite.bucket_reading import SQL, Connection, bucket_of, expect_none
 from fairway.store.sqlite.connections import rows
 
 
@@ -25,6 +26,15 @@ def _one(c: Connection, name: str, values: Iterable[Any]) -> None:
     """A statement that changes one row, or the write is refused."""
     c.execute(SQL[name], tuple(values))
     if c.changes() != 1:
+        raise RefusedHere
+
+
+def _row(c: Connection, name: str, number: int, uid: bytes, *values: Any) -> None:
+    """A statement that changes the head of one message, or the write is refused."""
+    c.execute(SQL[name], (number, uid, *values))
+    if c.changes() != 1:
+        if not rows(c, SQL["row"], (number, uid)):
+            expect_none(c, number, uid)
         raise RefusedHere
 
 
@@ -71,7 +81,8 @@ def move_floor(c: Connection, x: s.MoveFloor) -> None:
 
 
 def add_index(c: Connection, x: s.AddIndex) -> None:
-    _do(c, "add_index", (x.generation, x.bucket, x.creator, x.due))
+    seal = seals.of(x.generation, x.bucket, x.creator, float(x.due))
+    _do(c, "add_index", (x.generation, x.bucket, x.creator, x.due, seal))
 
 
 def drop_index(c: Connection, x: s.DropIndex) -> None:
@@ -80,7 +91,8 @@ def drop_index(c: Connection, x: s.DropIndex) -> None:
 
 
 def create_bucket(c: Connection, x: s.CreateBucket) -> None:
-    _one(c, "create_bucket", (x.generation, x.bucket, x.creator, x.born))
+    seal = seals.of(x.generation, x.bucket, "open", x.creator, float(x.born))
+    _one(c, "create_bucket", (x.generation, x.bucket, x.creator, x.born, seal))
 
 
 def move_bucket(c: Connection, x: s.MoveBucket) -> None:
@@ -101,57 +113,71 @@ def put(c: Connection, x: s.Put) -> None:
     if found is None or found[1] != "open":
         raise RefusedHere
     number = found[0]
-    c.executemany(SQL["put_row"], [(number, m.uid, m.created, m.not_before) for m in x.messages])
-    c.executemany(SQL["put_body"], [(number, m.uid, m.body, m.headers) for m in x.messages])
+    before = c.total_changes()
+    heads = [(number, m.uid, m.created, m.not_before, seals.of(m.uid, "")) for m in x.messages]
+    c.executemany(SQL["put_row"], heads)
+    if c.total_changes() == before:
+        return  # the same put again: all of it was stored together, and may be finished
+    bodies = [(number, m.uid, m.body, m.headers) for m in x.messages]
+    c.executemany(SQL["put_body"], [(*body, seals.of(*body)) for body in bodies])
 
 
 def take(c: Connection, x: s.Take) -> None:
     number = _number(c, x.generation, x.bucket)
     for row in x.rows:
-        _one(c, "take", (number, row.uid, row.version, x.nonce, x.lease, row.attempts))
+        _row(c, "take", number, row.uid, row.version, x.nonce, x.lease, row.attempts)
 
 
 def finish(c: Connection, x: s.Finish) -> None:
     number = _number(c, x.generation, x.bucket)
     for row in x.rows:
-        _one(c, "finish", (number, row.uid, row.version, row.nonce, row.new_nonce))
+        _row(c, "finish", number, row.uid, row.version, row.nonce, row.new_nonce)
     c.executemany(SQL["drop_body"], [(number, row.uid) for row in x.rows])
 
 
 def hold(c: Connection, x: s.Hold) -> None:
     number = _number(c, x.generation, x.bucket)
     for row in x.rows:
-        held = (row.new_nonce, x.lease, int(x.held), row.attempts, x.error)
-        _one(c, "hold", (number, row.uid, row.version, row.nonce, *held))
+        held = (row.new_nonce, x.lease, int(x.held), row.attempts, x.error, seals.of(row.uid, x.error))
+        _row(c, "hold", number, row.uid, row.version, row.nonce, *held)
 
 
 def doom(c: Connection, x: s.Doom) -> None:
     number = _number(c, x.generation, x.bucket)
     for row in x.rows:
-        _one(c, "doom", (number, row.uid, row.version, row.nonce, row.new_nonce, x.error))
+        doomed = (row.new_nonce, x.error, seals.of(row.uid, x.error))
+        _row(c, "doom", number, row.uid, row.version, row.nonce, *doomed)
 
 
 def bury(c: Connection, x: s.Bury) -> None:
     number = _number(c, x.generation, x.bucket)
-    _one(c, "bury", (number, x.uid))
+    _row(c, "bury", number, x.uid)
     _do(c, "drop_body", (number, x.uid))
 
 
 def add_dead(c: Connection, x: s.AddDead) -> None:
     one = x.letter
-    told = (one.body, one.headers, one.created, one.died, one.attempts, one.error)
-    _do(c, "add_dead", (x.generation, one.uid, one.bucket, *told))
+    told = (one.body, one.headers, float(one.created), float(one.died), one.attempts, one.error)
+    seal = seals.of(x.generation, one.uid, one.bucket, 0, *told)
+    _do(c, "add_dead", (x.generation, one.uid, one.bucket, *told, seal))
+    if c.changes():
+        _do(c, "count_letters", (x.generation, 1))
 
 
 def drop_dead(c: Connection, x: s.DropDead) -> None:
+    dropped = 0
     for uid in x.uids:
         _do(c, "drop_dead", (x.generation, uid))
+        dropped += c.changes()
         _do(c, "forget_dead", (x.generation, uid))
+    if dropped:
+        _do(c, "count_letters", (x.generation, -dropped))
 
 
 def drop_generation(c: Connection, x: s.DropGeneration) -> None:
     _do(c, "drop_index_whole", (x.generation,))
     _do(c, "drop_dead_whole", (x.generation,))
+    _do(c, "drop_letters", (x.generation,))
     # Above every place: nothing enters this index again.
     _do(c, "mark_index", (x.generation, b"\xff" * 16))
 

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from fairway.bucket.statements import APPLIED, REFUSED, UNKNOWN, Outcome, Read, Statement
-from fairway.errors import FairwayError, GroupUnknown
+from fairway.errors import FairwayError, GroupUnknown, StoreCorrupt
 from fairway.limits import READER_CACHE_KIB, WAL_CHECKPOINT_PAGES
 from fairway.store.sqlite.bucket_reading import READS
 from fairway.store.sqlite.bucket_writing import UNSYNCED, WRITES, RefusedHere
@@ -43,17 +43,23 @@ class SqliteBuckets(Doubting):
         return cls(full, writer, vfs)
 
     def execute(self, statement: Statement) -> Any:
-        if isinstance(statement, Read):
-            self._see_to_the_log()
-            with self._readers.borrow() as connection:
-                # One snapshot for all queries of the statement.
-                connection.execute("BEGIN")
-                try:
-                    return READS[type(statement)](connection, statement)
-                finally:
-                    connection.execute("ROLLBACK")
-        with self._lock:
-            return self._write(statement)
+        try:
+            if isinstance(statement, Read):
+                return self._read(statement)
+            with self._lock:
+                return self._write(statement)
+        except UnicodeDecodeError as error:
+            raise StoreCorrupt("The file is damaged (a text is none); restore a backup.") from error
+
+    def _read(self, statement: Read) -> Any:
+        self._see_to_the_log()
+        with self._readers.borrow() as connection:
+            # One snapshot for all queries of the statement.
+            connection.execute("BEGIN")
+            try:
+                return READS[type(statement)](connection, statement)
+            finally:
+                connection.execute("ROLLBACK")
 
     def _see_to_the_log(self) -> None:
         """After a fault, what a read shows may not be on the disk, and somebody answers by what he read."""

@@ -15,6 +15,7 @@ import apsw
 
 from fairway.errors import Closed
 from fairway.limits import BUSY_MILLISECONDS_MAX, IDLE_READERS_MAX, READER_CACHE_KIB
+from fairway.store.sqlite.seals import teach
 from fairway.store.sqlite.translate import translate, translate_commit
 
 _REST_SECONDS = 0.001  # a read takes less
@@ -30,6 +31,7 @@ def connect(path: str, vfs: str | None, cache_kib: int) -> apsw.Connection:
         connection.set_busy_timeout(BUSY_MILLISECONDS_MAX)
         connection.pragma("cache_size", -cache_kib)
         connection.wal_autocheckpoint(0)
+        teach(connection)
     return connection
 
 

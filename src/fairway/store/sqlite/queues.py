@@ -16,6 +16,7 @@ from fairway.limits import READER_CACHE_KIB, SWEEP_ROWS_MAX
 from fairway.store.sqlite.connections import close_quietly, connect, fold, leave, rows, set_sync, transaction
 from fairway.store.sqlite.doubt import write_log_again
 from fairway.store.sqlite.opening import inspect
+from fairway.store.sqlite.seals import damaged
 from fairway.store.sqlite.statements import load, steps
 from fairway.store.sqlite.translate import translate
 from fairway.store.sqlite.writing import json_list, places
@@ -45,7 +46,11 @@ def bucket_names(path: str) -> list[str]:
         return []
     with _connected(path) as connection:
         known = rows(connection, _SQL["has_buckets"], ())
-        return [name for (name,) in rows(connection, _SQL["bucket_names"], ())] if known else []
+        found = rows(connection, _SQL["bucket_names"], ()) if known else []
+    for name, sound in found:
+        if not sound:
+            raise damaged(f"name {name}".encode())
+    return [name for name, _ in found]
 
 
 def bury(path: str, name: str) -> bool:

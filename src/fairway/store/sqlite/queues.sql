@@ -7,8 +7,10 @@ SELECT name, queue FROM queues WHERE name >= '!' ORDER BY name;
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'bucket_names';
 
 -- name: bucket_names
--- The bucket queues of the file.
-SELECT name FROM bucket_names WHERE current IS NOT NULL ORDER BY name;
+-- The bucket queues of the file, and whether there is what each name stands for.
+SELECT n.name, q.name IS NOT NULL
+FROM bucket_names n LEFT JOIN bucket_queues q ON q.name = n.name AND q.generation = n.current
+WHERE n.current IS NOT NULL ORDER BY n.name;
 
 -- name: bury
 -- A deleted queue keeps its number, so that no other ever has it; every owner is refused from now on.

@@ -1,19 +1,22 @@
-"""Seals: a checksum in front of what a row keeps, over that and over whose it is.
+"""Seals: a checksum over what a row keeps and whose it is: in front of a body, or in a column of its own.
 
-Guards: a body is read as it was written, from the row it was written to, or StoreCorrupt is raised.
+Guards: a row is read as it was written, from where it was written to, or StoreCorrupt is raised.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import apsw
 import google_crc32c
+import msgspec
 
 from fairway.errors import StoreCorrupt
 
 _MARK: Final = 0xC1  # msgpack begins nothing with it: a body without it is of an older file
 _START: Final = 5
 _checksum = google_crc32c.value
+_pack = msgspec.msgpack.Encoder().encode
 
 
 def run(id: int, text: str) -> bytes:
@@ -45,6 +48,16 @@ def unseal(sealed: bytes, whose: bytes) -> bytes:
         if _checksum(body + whose) == int.from_bytes(sealed[1:_START], "big"):
             return body
     raise damaged(whose)
+
+
+def of(*values: Any) -> int:
+    """The seal of a row that has one in a column, over its other values, types included."""
+    return _checksum(_pack(values))
+
+
+def teach(connection: apsw.Connection) -> None:
+    """For rows of which not everything is at hand: `seal_of` in statements, never in the schema."""
+    connection.create_scalar_function("seal_of", of, deterministic=True)
 
 
 def damaged(whose: bytes) -> StoreCorrupt:
