@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fairway.testing.checker import CHECKS, check_history
-from fairway.testing.history import BadHistory, History, parse
+from fairway.testing.history import BadHistory, Begin, History, parse
 from tests.sim.telling import BEGIN, Story, census, submission
 
 PLANTED: dict[str, Callable[[], Story]] = {}
@@ -680,6 +680,25 @@ def consumers_are_fenced__twice() -> Story:
 
 
 @planted
+def consumers_are_listed() -> Story:
+    s = Story()
+    for epoch in (1, 2):
+        s.go("join", epoch, consumer="c")
+    s.go("consumers", [{"name": "c", "epoch": 1, "seqs": [], "seen": s.t}])
+    return s
+
+
+@planted
+def dead_letters_are_dead() -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 2, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    s.go("list_dead", [{"submission": 10, "index": 0}])
+    return s
+
+
+@planted
 def trimmed_is_gone() -> Story:
     s = Story()
     s.submit(10, 5)
@@ -748,6 +767,42 @@ def fair_shares__weights() -> Story:
     picks = [(10 if place % 2 else 20, place // 2, 1, 1) for place in range(40)]
     for count, pick in enumerate(picks, 1):
         s.reserve(count, pick, strategy="Fair")
+    return s
+
+
+def batch(*, whole: bool) -> Story:
+    """A consumer has two chunks and gives one back, then says that it has finished all."""
+    s = Story()
+    s.submit(10, 2)
+    s.go("join", 1, consumer="c", run="r")
+    s.reserve(1, (10, 0, 2, 1), consumer="c", consumer_epoch=1, seq=1)
+    if whole:
+        s.settle("release", 1, (10, 1, 1), outcome="released")
+    told = {"outcomes": [], "failed": [], "rest": 1, "before": 0}
+    s.go("finish", told, consumer="c", consumer_epoch=0, run="r", whole=whole, parts=[], failed=[])
+    return s
+
+
+@planted
+def whole_batches_are_whole() -> Story:
+    return batch(whole=True)
+
+
+@planted
+def finished_is_settled() -> Story:
+    s = batch(whole=False)
+    s.wait(30.0)
+    s.reserve(2, (10, 1, 1, 2))
+    return s
+
+
+@planted
+def consumers_are_fenced__batch() -> Story:
+    s = Story()
+    s.go("join", 1, consumer="c", run="r")
+    s.go("join", 2, consumer="c", run="another")
+    told = {"outcomes": [], "failed": [], "rest": 0, "before": 0}
+    s.go("finish", told, consumer="c", consumer_epoch=0, run="r", whole=False, parts=[], failed=[])
     return s
 
 
@@ -829,6 +884,15 @@ def test_every_check_has_a_story_in_which_it_fails() -> None:
 
 def test_a_clean_history_passes() -> None:
     assert check_history(clean().history()) == []
+
+
+def test_a_batch_that_is_not_whole_may_be_finished_where_it_need_not_be() -> None:
+    s = batch(whole=True)
+    finish = s.recorder.lines[-2]
+    assert isinstance(finish, Begin) and finish.args["whole"]
+    finish.args["whole"] = False
+    s.reserve(2, (10, 1, 1, 1))
+    assert check_history(s.history()) == []
 
 
 def test_a_ceiling_counts_only_what_is_surely_in_flight() -> None:

@@ -45,6 +45,7 @@ class Held(msgspec.Struct):
     seal: int
     deadline: float
     chunks: list[ChunkId]
+    consumer: str = ""
 
     def part(self, chunks: list[ChunkId], seal: int | None = None) -> Part:
         """Some of its chunks as a call names them."""
@@ -73,6 +74,7 @@ class Caller:
         self.old: list[Held] = []  # receipts that were used, or are too old
         self.consumer = ""
         self.consumer_epoch = 0
+        self.run = ""  # what other processes of this one's run would show
         self.seq = 0
         self.reads = 0
 
@@ -128,7 +130,7 @@ class Caller:
             self.past.append(asked)
             del self.past[:-20]
         if isinstance(reply, Reserved) and reply.spans:
-            self._hold(reply)
+            self._hold(reply, getattr(asked.command, "consumer", ""))
         asked.answered = True
 
     def _refused(self, error: FairwayError) -> None:
@@ -137,11 +139,11 @@ class Caller:
         elif error.code == "consumer_fenced":
             self.consumer_epoch = 0
 
-    def _hold(self, reply: Reserved) -> None:
+    def _hold(self, reply: Reserved, consumer: str) -> None:
         if any((held.epoch, held.count) == (reply.epoch, reply.count) for held in (*self.held, *self.old)):
             return
         chunks = [(id, i) for id, start, count, _ in reply.spans for i in range(start, start + count)]
-        self.held.append(Held(reply.epoch, reply.count, reply.seal, reply.deadline, chunks))
+        self.held.append(Held(reply.epoch, reply.count, reply.seal, reply.deadline, chunks, consumer))
 
     def forget_me(self) -> None:
         """The queue does not know this caller any more, or it died and came back: everything open is given up."""

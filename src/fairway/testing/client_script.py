@@ -121,7 +121,9 @@ class Script:
     def _named(self, caller: Caller, dice: Random, now: float) -> Asked | None:
         if not caller.consumer or not caller.consumer_epoch or dice.random() < 0.1:
             caller.consumer = dice.choice(self.consumers)
-            return caller.ask(c.Join(caller.consumer))
+            if "finish" in self.profile.ops:
+                caller.run = f"run {caller.next_number} of {caller.name} {caller.id}"
+            return caller.ask(c.Join(caller.consumer, caller.run))
         if dice.random() < 0.5:
             caller.seq += 1
         seq = max(0, caller.seq - dice.choice((0, 0, 0, 1)))
@@ -138,6 +140,38 @@ class Script:
             return None
         seq = max(0, caller.seq - dice.choice((0, 1, 2)))
         return caller.ask(c.Trim(caller.consumer, caller.consumer_epoch, seq, complete=dice.random() < 0.4))
+
+    def _finish(self, caller: Caller, dice: Random, now: float) -> Asked | None:
+        """Settle all that the consumer was handed: a part by name, and the rest."""
+        if not caller.consumer or not (caller.consumer_epoch or caller.run):
+            return None
+        named = [held for held in caller.held if held.consumer == caller.consumer]
+        completed: list[c.Complete] = []
+        failed: list[c.Fail] = []
+        if named and dice.random() < 0.6:
+            held = named[0]
+            chunks = held.chunks[: dice.randint(1, len(held.chunks))]
+            results: list[bytes | None] = [*results_of(chunks, held.epoch, held.count)]
+            completed.append(c.Complete([held.part(chunks)], results))
+        if named and dice.random() < 0.4 and (len(named) > 1 or not completed):
+            failed.append(c.Fail([named[-1].part(named[-1].chunks[-1:])], "no luck"))
+        by_run = not caller.consumer_epoch or dice.random() < 0.4
+        for held in named:
+            caller.drop(held, [*held.chunks])
+        return caller.ask(
+            c.Finish(
+                caller.consumer,
+                consumer_epoch=0 if by_run else caller.consumer_epoch,
+                run=caller.run if by_run else "",
+                completed=completed,
+                failed=failed,
+                whole=dice.random() < 0.5,
+            )
+        )
+
+    def _listings(self, caller: Caller, dice: Random, now: float) -> Asked:
+        explain = c.Explain(dice.choice(self.profile.strategies))
+        return caller.ask(dice.choice((c.ListDead(), c.Consumers(), c.ShowConfig(), explain)))
 
     # -- answering
 

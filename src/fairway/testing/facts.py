@@ -217,6 +217,42 @@ class Facts:
                         self.chunk((submission, index)).settlings.append(settling)
                         place += 1
 
+        for request in self.history.of("finish"):
+            if request.possible:
+                self._gather_batch(request)
+        for request in self.history.of("trim"):
+            if request.possible and request.args.get("complete"):
+                for delivery in self._trimmed(request):
+                    self._may_complete(request, delivery, set())
+
+    def _gather_batch(self, request: Request) -> None:
+        """What a batch names; of the rest nobody says which chunks it is, so all that it was handed may be done."""
+        place = 0
+        named: set[ChunkId] = set()
+        for verb, parts, told in (("complete", "parts", "outcomes"), ("fail", "failed", "failed")):
+            outcomes = _unrolled(request.ok[told]) if request.answered else []
+            for at, (receipt, id) in enumerate(_named_in(request.args[parts])):
+                outcome = (outcomes[at] if at < len(outcomes) else "missing") if request.answered else ""
+                self.chunk(id).settlings.append(Settling(request, verb, receipt, outcome, place))
+                named.add(id)
+                place += 1
+        for delivery, _ in self.handed_to(request):
+            self._may_complete(request, delivery, named)
+
+    def _may_complete(self, request: Request, delivery: Delivery, named: set[ChunkId]) -> None:
+        """A call completes what is left of a reservation, and does not say what that is."""
+        for id in {id for id, _ in delivery.picks()} - named:
+            # A place beyond all results: it has none.
+            settling = Settling(request, "complete", delivery.receipt, "", len(named))
+            self.chunk(id).settlings.append(settling)
+
+    def _trimmed(self, request: Request) -> Iterator[Delivery]:
+        """The reservations that a trim is about."""
+        for delivery in self.deliveries:
+            args = delivery.request.args
+            if args.get("consumer") == request.args["consumer"] and args.get("seq", 0) <= request.args["seq"]:
+                yield delivery
+
     def _gather_views(self) -> None:
         for request in self.history.of("show", "wait", "cancel", "redrive", "list_active", "census"):
             if not request.answered:
@@ -229,6 +265,34 @@ class Facts:
             self.tenants[id] = offers[0].tenant
 
     # -- asking
+
+    def epoch_of(self, request: Request) -> int:
+        """The consumer's epoch that a request speaks for; 0 if nobody knows which epoch its run had."""
+        if request.args.get("consumer_epoch"):
+            return request.args["consumer_epoch"]
+        run = request.args.get("run")
+        return next((r.ok for r in self.history.of("join") if run and r.answered and r.args["run"] == run), 0)
+
+    def handed_to(self, request: Request) -> Iterator[tuple[Delivery, list[Request]]]:
+        """The named reservations that the epoch of a request was handed before its end, by which requests."""
+        epoch, consumer = self.epoch_of(request), request.args["consumer"]
+        end = request.end if request.answered else len(self.history.lines)
+        for delivery in self.deliveries if epoch else ():
+            asked = [
+                one
+                for one in (delivery.request, *delivery.again)
+                if one.args.get("consumer") == consumer
+                and one.args["consumer_epoch"] == epoch
+                and one.begin < end
+            ]
+            if asked:
+                yield delivery, asked
+
+    @property
+    def ends_unnamed(self) -> bool:
+        """Whether chunks may have been completed without being named by anybody."""
+        trims = any(r.possible and r.args.get("complete") for r in self.history.of("trim"))
+        return trims or any(r.possible for r in self.history.of("finish"))
 
     def chunk(self, id: ChunkId) -> Chunk:
         found = self.chunks.get(id)
@@ -317,6 +381,12 @@ def over_at(facts: Facts, chunk: Chunk, hand: Hand, before: int) -> float | None
 
 def _name(request: Request) -> tuple[str, int]:
     return request.args["consumer"], request.args.get("seq", 0)
+
+
+def _named_in(parts: list[Any]) -> Iterator[tuple[Receipt, ChunkId]]:
+    for epoch, count, spans in parts:
+        for submission, start, many in spans:
+            yield from (((epoch, count), (submission, index)) for index in range(start, start + many))
 
 
 def _unrolled(outcomes: list[list[Any]]) -> list[str]:

@@ -60,6 +60,14 @@ FAULTS: dict[str, float] = {
     "caller_dies": 0.7,
 }
 
+BATCHES: dict[str, float] = {
+    "named": 40.0,  # else there is nothing to finish
+    "trim": 2.0,
+    "finish": 14.0,
+    "listings": 3.0,
+}
+"""What some seeds ask besides: a consumer's batches, which it ends as the sink of Spark does."""
+
 BESIDE: dict[str, float] = {
     "echo": 1.0,  # a stored group arrives a second time, later
 }
@@ -154,6 +162,8 @@ def profile_of(seed: int) -> Profile:
         profile.faults |= {name: rate for name, rate in BESIDE.items() if store.random() < 0.4}
     if store.random() < 0.15:
         profile.ops |= {"named": 40.0, "trim": 4.0, "complete": 30.0}  # else names are seldom asked for again
+    if Random(f"rows {seed}").random() < 0.12:
+        profile.ops |= BATCHES
     if profile.window and slices.random() < 0.4:
         _in_order(profile, calm=slices.random() < 0.5)
     return profile
@@ -163,7 +173,7 @@ def _in_order(profile: Profile, calm: bool) -> None:
     """Nothing makes a row leave its place, so that the window has to keep the order; calm: nor any turn."""
     profile.delays = profile.by_range = False
     profile.strategies = ["Fair"]
-    gone = ("redrive", "pause", "named", "trim", *(_TURNING if calm else ()))
+    gone = ("redrive", "pause", "named", "trim", "finish", *(_TURNING if calm else ()))
     profile.ops = {op: rate for op, rate in profile.ops.items() if op not in gone}
     if calm:
         profile.reply_loss, profile.fault_rate, profile.faults = 0.0, 0.0, {}

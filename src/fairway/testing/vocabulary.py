@@ -12,6 +12,8 @@ Guards: one call has one form in a history, whoever wrote it.
 | set_weight | tenant, weight in thousandths | null |
 | configure | the changes | the configuration |
 | join, trim | consumer, consumer_epoch, seq, complete | the epoch; null |
+| finish | consumer, consumer_epoch or run, whole; parts, results of what is completed; failed: parts; error, retry, delay_seconds | {outcomes, failed: outcomes, rest, before} |
+| list_dead, consumers, explain, show_config | | the dead chunks; the consumers; text; the configuration |
 | results, winners | sub | [[index, text]]; [[start, count, epoch, reservation]] |
 | census | | {stats, active, tenants}, all of one instant |
 """  # noqa: E501
@@ -24,7 +26,7 @@ import msgspec
 
 from fairway.engine import commands as c
 from fairway.model.ids import seconds_of
-from fairway.model.submission import Described, Offer, Submission
+from fairway.model.submission import DeadChunk, Described, Offer, Submission
 from fairway.testing.history import text_of
 
 _OPS: dict[type, str] = {
@@ -48,6 +50,10 @@ _OPS: dict[type, str] = {
     c.Wait: "wait",
     c.ListActive: "list_active",
     c.Winners: "winners",
+    c.ListDead: "list_dead",
+    c.Consumers: "consumers",
+    c.Explain: "explain",
+    c.ShowConfig: "show_config",
     c.Stats: "stats",
 }
 
@@ -64,6 +70,8 @@ def args_of(command: c.Command) -> dict[str, Any]:
             return {"offers": [offer_of(offer) for offer in command.offers]}
         case c.Complete() | c.Fail() | c.Renew() | c.Release():
             return {"parts": [[p.epoch, p.count, p.spans] for p in command.parts], **_details(command)}
+        case c.Finish():
+            return _batch(command)
         case c.Cancel(id=id) | c.Redrive(id=id) | c.Show(id=id) | c.Winners(id=id):
             return {"sub": id}
         case c.Wait(id=id, seconds=seconds):
@@ -88,6 +96,25 @@ def _details(command: c.Complete | c.Fail | c.Renew | c.Release) -> dict[str, An
             return {"seconds": seconds}
         case _:
             return {}
+
+
+def _batch(command: c.Finish) -> dict[str, Any]:
+    """What a batch names: what it completes and fails, each as one call; the results of the rest are left out."""
+    done = [part for one in command.completed for part in one.parts]
+    failed = [part for one in command.failed for part in one.parts]
+    spoken: dict[str, Any] = {
+        "consumer": command.consumer,
+        "consumer_epoch": command.consumer_epoch,
+        "run": command.run,
+        "whole": command.whole,
+        "parts": [[p.epoch, p.count, p.spans] for p in done],
+        "failed": [[p.epoch, p.count, p.spans] for p in failed],
+    }
+    for one in command.completed[:1]:
+        spoken |= _details(one)
+    for one in command.failed[:1]:
+        spoken |= _details(one)
+    return spoken
 
 
 def offer_of(offer: Offer) -> dict[str, Any]:
@@ -152,9 +179,16 @@ def reply_of(reply: Any) -> Any:
             }
         case c.Settled():
             return {"outcomes": [list(pair) for pair in reply.outcomes], "deadline": reply.deadline}
+        case c.Finished():
+            return {
+                "outcomes": [list(pair) for one in reply.completed for pair in one.outcomes],
+                "failed": [list(pair) for one in reply.failed for pair in one.outcomes],
+                "rest": reply.rest,
+                "before": reply.before,
+            }
         case Submission():
             return submission_of(reply)
-        case c.QueueStats() | c.TenantView():
+        case c.QueueStats() | c.TenantView() | c.ConsumerView() | DeadChunk():
             return msgspec.structs.asdict(reply)
         case list():
             return [_win(one) if isinstance(one, c.Win) else reply_of(one) for one in reply]

@@ -18,7 +18,7 @@ _OUTCOMES = {
 }
 
 
-_SHAPES = {"submit": "ids", "reserve": "spans", **dict.fromkeys(_OUTCOMES, "outcomes")}
+_SHAPES = {"submit": "ids", "reserve": "spans", "finish": "rest", **dict.fromkeys(_OUTCOMES, "outcomes")}
 
 
 def check_answers_fit_their_calls(history: History) -> list[Violation]:

@@ -46,7 +46,8 @@ def check_payloads_are_unaltered(history: History) -> list[Violation]:
 
 def _given(facts: Facts, settling: Settling) -> str | None:
     results = settling.request.args.get("results")
-    return None if results is None else results[settling.place]
+    # What a batch does not name has no place among its results, and no result.
+    return None if results is None or settling.place >= len(results) else results[settling.place]
 
 
 def _may_have_won(chunk: Chunk, read: Request) -> list[Settling]:
@@ -95,7 +96,6 @@ def check_winners_are_true(history: History) -> list[Violation]:
     """Who won a chunk is the attempt whose result was accepted."""
     facts = facts_of(history)
     by_submission = _chunks_by_submission(facts)
-    trims = any(r.possible and r.args.get("complete") for r in history.of("trim"))
     violations: list[Violation] = []
     for read in history.of("winners"):
         if not read.answered:
@@ -110,7 +110,7 @@ def check_winners_are_true(history: History) -> list[Violation]:
                     violations.append(found("winners_are_true", what, win.request, read))
         for index, receipt in won.items():
             possible = _may_have_won(by_submission.get(read.args["sub"], {}).get(index, Chunk()), read)
-            if receipt not in [one.receipt for one in possible] and not trims:
+            if receipt not in [one.receipt for one in possible] and not facts.ends_unnamed:
                 what = f"chunk {(read.args['sub'], index)} is done by {receipt}, which never completed it"
                 violations.append(found("winners_are_true", what, read))
     return violations

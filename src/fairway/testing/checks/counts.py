@@ -53,7 +53,7 @@ def _sums(census: dict[str, Any]) -> list[tuple[str, int, int]]:
 def check_counts_match_callers(history: History) -> list[Violation]:
     """Done chunks of a submission are those that callers completed, and what they were told is dead is dead."""
     facts = facts_of(history)
-    trims = any(r.possible and r.args.get("complete") for r in history.of("trim"))
+    unnamed = facts.ends_unnamed
     sure, possible = _done_places(facts)
     dead = _dead_places(facts)
     violations: list[Violation] = []
@@ -62,7 +62,7 @@ def check_counts_match_callers(history: History) -> list[Violation]:
             shown = view.shown
             least = bisect_left(sure.get(id, []), view.request.begin)
             most = bisect_left(possible.get(id, []), view.request.end)
-            if shown["done"] < least or (shown["done"] > most and not trims):
+            if shown["done"] < least or (shown["done"] > most and not unnamed):
                 what = f"submission {id} says {shown['done']} done; callers know of {least} to {most}"
                 violations.append(found("counts_match_callers", what, view.request))
             buried = bisect_left(dead.get(id, []), view.request.begin)

@@ -29,6 +29,20 @@ def check_nothing_after_final(history: History) -> list[Violation]:
     return violations
 
 
+def check_dead_letters_are_dead(history: History) -> list[Violation]:
+    """No chunk that is done is listed as a dead letter."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for listing in (r for r in history.of("list_dead") if r.answered):
+        for one in listing.ok:
+            id = (one["submission"], one["index"])
+            for final in facts.chunk(id).settlings:
+                if final.outcome in ("done", "already") and final.request.end < listing.begin:
+                    what = f"chunk {id} was listed as dead after it was done"
+                    violations.append(found("dead_letters_are_dead", what, final.request, listing))
+    return violations
+
+
 def check_nothing_after_end(history: History) -> list[Violation]:
     """Nothing of a submission that ended is handed out or accepted, unless it was redriven."""
     facts = facts_of(history)

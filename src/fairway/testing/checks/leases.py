@@ -183,10 +183,10 @@ def check_already_means_done(history: History) -> list[Violation]:
     """`already` is said only of a receipt that completed the chunk before."""
     facts = facts_of(history)
     violations: list[Violation] = []
-    trims = [r for r in history.of("trim") if r.possible and r.args.get("complete")]
+    unnamed = facts.ends_unnamed
     for id, chunk in facts.chunks.items():
         for one in chunk.settlings:
-            if one.outcome == "already" and not _completed_elsewhere(chunk, one) and not trims:
+            if one.outcome == "already" and not _completed_elsewhere(chunk, one) and not unnamed:
                 what = f"chunk {id} was called already completed under a receipt that never completed it"
                 violations.append(found("already_means_done", what, one.request))
     return violations

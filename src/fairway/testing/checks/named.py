@@ -75,7 +75,7 @@ def check_one_seq_one_reservation(history: History) -> list[Violation]:
 def _named_tries(history: History) -> list[tuple[Request, Try]]:
     return [
         (request, one)
-        for request in history.of("reserve", "trim")
+        for request in history.of("reserve", "trim", "finish")
         if request.args.get("consumer")
         for one in request.tries
     ]
@@ -88,14 +88,13 @@ def check_consumers_are_fenced(history: History) -> list[Violation]:
     silent = min(facts.config_ever("consumer_silent_seconds"))
     violations: list[Violation] = []
     for request, one in _named_tries(history):
-        for join in joins:
-            later = (
-                join.args["consumer"] == request.args["consumer"] and join.ok > request.args["consumer_epoch"]
-            )
+        epoch = facts.epoch_of(request)
+        for join in joins if epoch else ():
+            later = join.args["consumer"] == request.args["consumer"] and join.ok > epoch
             # A name that was silent for very long is forgotten, and its epochs begin again.
             forgotten = facts.seconds_at_most(join, one) >= 10 * silent
             if one.answered and later and join.end < request.begin and not forgotten:
-                what = f"epoch {request.args['consumer_epoch']} of {request.args['consumer']!r} spoke after {join.ok}"
+                what = f"epoch {epoch} of {request.args['consumer']!r} spoke after {join.ok}"
                 violations.append(found("consumers_are_fenced", what, join, request))
     epochs: dict[tuple[str, int], Request] = {}
     for join in joins:
@@ -104,6 +103,21 @@ def check_consumers_are_fenced(history: History) -> list[Violation]:
         if before is not None and facts.seconds_at_most(before, join.good) < 10 * silent:
             violations.append(found("consumers_are_fenced", f"epoch {key} was given twice", before, join))
         epochs[key] = join
+    return violations
+
+
+def check_consumers_are_listed(history: History) -> list[Violation]:
+    """A listing of consumers has each that has joined, with its latest epoch."""
+    facts = facts_of(history)
+    silent = min(facts.config_ever("consumer_silent_seconds"))
+    violations: list[Violation] = []
+    for listing in (r for r in history.of("consumers") if r.answered):
+        epochs = {one["name"]: one["epoch"] for one in listing.ok}
+        for join in (r for r in history.of("join") if r.answered and r.end < listing.begin):
+            told = epochs.get(join.args["consumer"], 0)
+            if told < join.ok and facts.seconds_at_most(join, listing.good) < 10 * silent:
+                what = f"consumer {join.args['consumer']!r} was listed with epoch {told} after {join.ok}"
+                violations.append(found("consumers_are_listed", what, join, listing))
     return violations
 
 
