@@ -258,7 +258,10 @@ KEEP_ALIVE_SECONDS: Final = 75.0  # longer than a proxy keeps its end, so that t
 BEHIND_MAX: Final = 8  # requests that stand behind one that is being answered; then none is read
 WRITE_BYTES_MAX: Final = 64 * 1024  # head and body in one write; what is longer costs more to copy
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024  # payloads in one answer; the rest is asked for again
-UNREAD_BYTES_MAX: Final = 512 * 1024 * 1024  # of answers that nobody has read yet, in one process
+PAGES_READ_MAX: Final = (
+    256  # of payloads at a time in one process, before their bytes are known: 1 MiB at most each
+)
+UNREAD_BYTES_MAX: Final = 512 * 1024 * 1024  # of answers that are built, or not read yet, in one process
 CALLER_UNREAD_BYTES_MAX: Final = 256 * 1024 * 1024  # of which one token may have half
 HTTP_WAIT_SECONDS_MAX: Final = 60.0  # one long poll; proxies cut what is silent for longer
 POLL_SECONDS: Final = 20.0  # a client cuts its waits into polls of this length

@@ -207,10 +207,13 @@ def test_payloads_as_objects_are_read_and_written_by_the_worker_itself(
             q.submit(chunks=1, objects="file:///etc")
 
 
+@pytest.mark.parametrize(
+    "bound", ["fairway.server.payloads.ANSWER_BYTES_MAX", "fairway.limits.CALLER_UNREAD_BYTES_MAX"]
+)
 def test_more_payload_than_one_answer_holds_comes_in_several(
-    server: Live, name: str, monkeypatch: pytest.MonkeyPatch
+    server: Live, name: str, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr("fairway.server.payloads.ANSWER_BYTES_MAX", 200_000)
+    monkeypatch.setattr(bound, 200_000)
     payloads = [bytes([i]) * 60_000 for i in range(20)]
     with fairway.open(server.url, name) as q:
         q.submit(payloads)

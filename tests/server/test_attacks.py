@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import socket
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -17,7 +19,10 @@ import pytest
 
 import fairway
 from fairway import limits
+from fairway.client import wire
+from fairway.engine.commands import Reserve
 from fairway.server import metrics, protocol
+from fairway.server.admission import Admission
 from fairway.server.roots import Roots
 from fairway.server.settings import settings
 from tests.server.live import Live, live, until
@@ -638,6 +643,109 @@ def test_answers_that_nobody_reads_are_bounded(
                 assert (answer.status_code, answer.headers["retry-after"]) == (status, "1")
             until(lambda: admission.unread_bytes == 0)  # who goes takes his answers with him
             assert http.get(f"{Q}/stats").status_code == 200
+
+
+def test_reserves_whose_answers_nobody_reads_are_bounded(own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait when nothing is unread yet, and are answered all at once."""
+    monkeypatch.setattr(limits, "CALLER_UNREAD_BYTES_MAX", 2_000_000)
+    asked = wire.asking(wire.Asked(Reserve(6, wait_seconds=50.0)))
+    head = f"POST {Q}/call HTTP/1.1\r\nHost: localhost\r\nContent-Type: {wire.MSGPACK}\r\n"
+    payloads = [bytes([n]) * 1_000_000 for n in range(30)]
+    assert own.process.app is not None
+    admission = own.process.app.admission
+    before = _ended("call")
+    with ExitStack() as open_, fairway.open(own.settings.store) as beside:
+        ends = [open_.enter_context(socket.socket()) for _ in range(5)]
+        for end in ends:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            end.settimeout(60)
+            end.connect(("127.0.0.1", own.port))
+            end.sendall(f"{head}Content-Length: {len(asked)}\r\n\r\n".encode() + asked)
+        until(lambda: beside.stats().waiters == 5)
+        id = beside.submit(payloads).id
+        until(lambda: beside.stats().chunks_leased == 30)
+        until(lambda: _ended("call") == before + 5)
+        assert admission.unread_bytes < 4_000_000
+    until(lambda: admission.unread_bytes == 0)
+    with own.http() as http:  # what did not fit is there for who reads
+        for index, payload in enumerate(payloads[:3]):
+            assert http.get(f"{Q}/submissions/{id}/chunks/{index}").content == payload
+
+
+def test_work_for_a_caller_who_reads_nothing_comes_without_its_payloads(
+    own: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[httpx2.Response] = []
+    with own.http() as http, fairway.open(own.settings.store) as beside:
+        body = {"max": 5, "wait_seconds": 50}
+        thread = threading.Thread(target=lambda: answers.append(http.post(f"{Q}/reserve", json=body)))
+        thread.start()
+        until(lambda: beside.stats().waiters)
+        with monkeypatch.context() as patched:
+            patched.setattr(limits, "CALLER_UNREAD_BYTES_MAX", 0)
+            beside.submit([b"x" * 10_000] * 3)
+            thread.join()
+        (answer,) = answers
+        assert [(one["payload"], one["late"]) for one in answer.json()["leases"]] == [(None, True)] * 3
+        for one in answer.json()["leases"]:
+            path = f"{Q}/submissions/{one['submission']}/chunks/{one['index']}"
+            assert http.get(path).content == b"x" * 10_000
+        done = [{"receipt": one["receipt"]} for one in answer.json()["leases"]]
+        assert http.post(f"{Q}/complete", json={"leases": done}).json()["outcomes"] == ["done"] * 3
+
+
+def test_messages_for_a_caller_who_reads_nothing_go_back(own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[httpx2.Response] = []
+    path = "/v1/queues/events"
+    assert own.process.app is not None
+    admission = own.process.app.admission
+    with own.http() as http:
+        http.put(path, json={"kind": "bucket"})
+        thread = threading.Thread(
+            target=lambda: answers.append(http.post(f"{path}/reserve", json={"wait_seconds": 50}))
+        )
+        thread.start()
+        until(lambda: admission.waits)
+        with (
+            monkeypatch.context() as patched,
+            fairway.open(own.settings.store, "events", kind="bucket") as beside,
+        ):
+            patched.setattr(limits, "CALLER_UNREAD_BYTES_MAX", 0)
+            beside.put(b"x")
+            thread.join()
+        assert (answers[0].status_code, answers[0].headers["retry-after"]) == (429, "1")
+        (lease,) = http.post(f"{path}/reserve", json={"wait_seconds": 20}).json()["leases"]
+        assert lease["attempt"] == 1
+        until(lambda: admission.unread_bytes == 0)
+
+
+def test_payloads_that_are_read_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PAGES_READ_MAX", 10)
+    most = 0
+
+    async def crowd() -> None:
+        admission, under_way = Admission(), 0
+
+        async def read(pages: int) -> None:
+            nonlocal under_way, most
+            async with admission.reading(pages):
+                under_way += pages
+                most = max(most, under_way)
+                try:
+                    await asyncio.sleep(0.001)
+                finally:
+                    under_way -= pages
+
+        readers = [asyncio.ensure_future(read(pages)) for pages in (4, 4, 4, 1, 12, 3, 10) * 5]
+        await asyncio.sleep(0)
+        for reader in readers[::5]:
+            reader.cancel()
+        await asyncio.wait_for(asyncio.wait(readers), 30)
+        async with admission.reading(10):
+            pass
+
+    asyncio.run(crowd())
+    assert most == 12, "one that is larger than the bound is read alone"
 
 
 def test_a_caller_that_goes_away_leaves_no_wait_and_no_lease(server: Live) -> None:

@@ -373,10 +373,13 @@ def test_events_are_paged_and_streamed(http: httpx2.Client, q: str) -> None:
     assert seen[0] == "submitted"
 
 
+@pytest.mark.parametrize(
+    "bound", ["fairway.server.payloads.ANSWER_BYTES_MAX", "fairway.limits.CALLER_UNREAD_BYTES_MAX"]
+)
 def test_a_payload_that_does_not_fit_is_late(
-    http: httpx2.Client, q: str, monkeypatch: pytest.MonkeyPatch
+    http: httpx2.Client, q: str, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr("fairway.server.payloads.ANSWER_BYTES_MAX", 150_000)
+    monkeypatch.setattr(bound, 150_000)
     payloads = [bytes([i]) * 60_000 for i in range(6)]
     id = http.post(f"{q}/submissions", json={"payloads": [b64(one) for one in payloads]}).json()["id"]
     leases = sorted(reserve(http, q, max=6), key=lambda one: one["index"])

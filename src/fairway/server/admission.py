@@ -5,9 +5,10 @@ Guards: memory is bounded whatever comes; one caller cannot take all the room; w
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from fairway import limits
 from fairway.errors import Busy, TooManyCalls
@@ -27,19 +28,24 @@ class Admission:
         self._streams_of: Counter[str] = Counter()
         self.unread_bytes = 0
         self._unread_of: Counter[str] = Counter()
+        self._pages = 0  # of payloads that are being read
+        self._pages_read = asyncio.Event()
         for kind in ("call", "wait", "stream"):
             calls(kind).set(0)
 
     def enter(self, caller: str, waits: bool) -> None:
         """One call more, or TooManyCalls, or Busy."""
+        self._check_calls(caller, waits)
+        self.check_unread(caller)
+        self._count(caller, waits, 1)
+
+    def _check_calls(self, caller: str, waits: bool) -> None:
         total, most = (self.waits, limits.WAITS_MAX) if waits else (self.calls, limits.CALLS_MAX)
         mine = (self._waits_of if waits else self._calls_of)[caller]
         if total >= most:
             raise Busy(f"the server has {total} calls under way; repeat this one in a moment")
         if mine >= (limits.CALLER_WAITS_MAX if waits else limits.CALLER_CALLS_MAX):
             raise TooManyCalls(f"this caller has {mine} calls under way; repeat this one in a moment")
-        self.check_unread(caller)
-        self._count(caller, waits, 1)
 
     def leave(self, caller: str, waits: bool) -> None:
         self._count(caller, waits, -1)
@@ -71,18 +77,30 @@ class Admission:
         if self.unread_bytes >= limits.UNREAD_BYTES_MAX:
             raise Busy("too many answers are not read yet; repeat this call in a moment")
 
-    @contextmanager
-    def unread(self, caller: str, size: int) -> Iterator[None]:
-        """While inside, so many bytes of an answer lie here and wait for their reader."""
+    def is_full(self, caller: str) -> bool:
+        """Whether too much that was answered is not read."""
+        mine = self._unread_of[caller] >= limits.CALLER_UNREAD_BYTES_MAX
+        return mine or self.unread_bytes >= limits.UNREAD_BYTES_MAX
+
+    def hold_answer(self, caller: str, size: int) -> None:
+        """So many bytes of an answer more lie here, or less; see held.py."""
         self.unread_bytes += size
         self._unread_of[caller] += size
+        if not self._unread_of[caller]:
+            del self._unread_of[caller]
+
+    @asynccontextmanager
+    async def reading(self, pages: int) -> AsyncIterator[None]:
+        """While inside, so many pages of payloads are read; nobody knows before how long they are."""
+        while self._pages and self._pages + pages > limits.PAGES_READ_MAX:
+            self._pages_read.clear()
+            await self._pages_read.wait()
+        self._pages += pages
         try:
             yield
         finally:
-            self.unread_bytes -= size
-            self._unread_of[caller] -= size
-            if not self._unread_of[caller]:
-                del self._unread_of[caller]
+            self._pages -= pages
+            self._pages_read.set()
 
     def begin_stream(self, caller: str) -> None:
         """One stream more, or TooManyCalls, or Busy."""

@@ -30,6 +30,7 @@ from fairway.errors import (
 from fairway.limits import RETRY_AFTER_SECONDS
 from fairway.server.asking import Answer
 from fairway.server.exchange import Exchange
+from fairway.server.held import Held
 
 _log: Final = logging.getLogger("fairway.server")
 _json = msgspec.json.Encoder().encode
@@ -92,10 +93,11 @@ def _head(headers: tuple[tuple[bytes, bytes], ...], media: str) -> bytes:
 
 
 async def send(
-    exchange: Exchange, answer: Answer, accepts: str, extra: tuple[tuple[bytes, bytes], ...]
+    exchange: Exchange, answer: Answer, accepts: str, extra: tuple[tuple[bytes, bytes], ...], held: Held
 ) -> bool:
     """Send an answer whole; False: the caller is gone, and nothing was sent."""
     body, media = encoded(answer, accepts)
+    held.now(len(body))
     head = _head((*answer.headers, *extra), media)
     if answer.status != 204:
         head += b"content-length: %d\r\n" % len(body)

@@ -30,6 +30,7 @@ from fairway.errors import (
     Unauthorized,
 )
 from fairway.face import checks
+from fairway.face.reads import Read
 from fairway.limits import KEPT_NAMES_MAX
 from fairway.server import answering, bodies, bucketing, changing, metrics
 from fairway.server.admission import Admission
@@ -42,6 +43,7 @@ from fairway.server.edges import Edges
 from fairway.server.exchange import Exchange
 from fairway.server.guarding import Guard
 from fairway.server.handing import Handing, leases_in
+from fairway.server.held import Held
 from fairway.server.looking import NDJSON
 from fairway.server.passes import HEADER, Pass, Passes, digest
 from fairway.server.queues import OpenQueue, OpenQueues
@@ -95,6 +97,13 @@ class App:
             pages = path == "/" or path.startswith("/ui/")
             await (self.dashboard if pages else self._edges)(scope, receive, send)
             return
+        held = Held(self.admission)
+        try:
+            await self._api(scope, held)
+        finally:
+            held.now(0)
+
+    async def _api(self, scope: Any, held: Held) -> None:
         started = time.perf_counter()
         route, token, answer, ask = None, "", None, None
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -105,11 +114,11 @@ class App:
             route, params = self._route(scope)
             ask = self._ask(route, params, scope, headers, accepts)
             token = ask.token.id
+            held.of(token)
+            ask.held = held
             answer = await self._admitted(route, ask, exchange, headers)
-            if (
-                answer.stream is None and scope["method"] == "GET"
-            ):  # it has done nothing and can be refused also now
-                self.admission.check_unread(token)
+            if answer.stream is None and _only_looks(route, ask) and not held.size:
+                held.check()  # it has done nothing and can be refused also now
         except Gone:
             metrics.requests(route.name if route else "none", "gone").inc()
             return
@@ -122,16 +131,16 @@ class App:
             answer = answering.refused(OurError(), accepts)
             del error
         if answer.stream is not None:
-            await self._stream(exchange, answer, token)
+            await self._stream(exchange, answer, held, token)
         else:
-            sent = await answering.send(exchange, answer, accepts, extra)
+            sent = await answering.send(exchange, answer, accepts, extra, held)
             if not sent and route is not None and ask is not None:
                 self._give_back(route, ask, answer)
         self._note(route, answer, time.perf_counter() - started, token)
         if unread := exchange.unread:
             del ask, answer
-            with self.admission.unread(token, unread):
-                await exchange.read()
+            held.now(unread)
+            await exchange.read()
 
     def _told(self, error: FairwayError) -> FairwayError:
         """What this process did to a queue, or could not do, and its caller knows nothing of."""
@@ -203,12 +212,13 @@ class App:
         self, route: Route, ask: Ask, exchange: Exchange, headers: dict[bytes, bytes]
     ) -> Answer:
         scope = exchange.scope
-        self.admission.enter(ask.token.id, route.waits)
-        held = 0
+        caller, waits = ask.token.id, route.waits
+        self.admission.enter(caller, waits)
+        size = 0
         try:
             ask.query = bodies.query(route, scope["query_string"])
             body = await bodies.read(exchange, headers, self.admission)
-            held = len(body)
+            size = len(body)
             ask.media = bodies.media_of(route, headers, not body)
             ask.body = bodies.decode(route, ask.media, body)
             if isinstance(ask.body, wire.Asked):
@@ -223,14 +233,14 @@ class App:
             if route.opens and "queue" in ask.params:
                 ask.queue = await self.queues.find(ask.params["queue"])
                 self._number(ask, headers)
-            if not route.waits or not _lasts(ask.body):
+            if not waits or not _lasts(ask.body):
                 return await self.carried(route, ask)
             answer = await self._attending.attended(route, ask, exchange)
             self._check_receiver(route, ask, exchange, answer)
             return answer
         finally:
-            self.admission.hold(-held)
-            self.admission.leave(ask.token.id, route.waits)
+            self.admission.hold(-size)
+            self.admission.leave(caller, waits)
 
     async def carried(self, route: Route, ask: Ask) -> Answer:
         """Carry it out, on a cluster by the node that owns the queue."""
@@ -281,11 +291,11 @@ class App:
         if isinstance(ask.queue, OpenQueue) and answer.reserved is not None and answer.reserved.spans:
             ask.queue.port.unreceived(answer.reserved)
 
-    async def _stream(self, exchange: Exchange, answer: Answer, token: str) -> None:
+    async def _stream(self, exchange: Exchange, answer: Answer, held: Held, token: str) -> None:
         try:
             self.admission.begin_stream(token)
         except FairwayError as error:
-            await answering.send(exchange, answering.refused(error), wire.JSON, self._extra)
+            await answering.send(exchange, answering.refused(error), wire.JSON, self._extra, held)
             return
         try:
             await answering.stream(exchange, answer, self._extra)
@@ -341,6 +351,11 @@ def _digits(headers: dict[bytes, bytes], name: bytes) -> int:
     if not text.isdigit() or len(text) > 19:
         raise BadArgument(f"{name.decode()} must be a whole number")
     return int(text)
+
+
+def _only_looks(route: Route, ask: Ask) -> bool:
+    """Whether a request changes nothing, so that it can be refused when its answer is there already."""
+    return route.method == "GET" or (isinstance(ask.body, wire.Asked) and isinstance(ask.body.command, Read))
 
 
 def _lasts(body: Any) -> bool:

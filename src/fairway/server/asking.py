@@ -15,6 +15,7 @@ from fairway.engine.commands import Call, Command, Fail, Join, Reserved
 from fairway.errors import TooLarge
 from fairway.face.queue import AsyncQueue
 from fairway.face.reads import Read
+from fairway.server.held import Held
 from fairway.server.queues import OpenBucket, OpenQueue
 from fairway.server.rights import Right
 from fairway.server.tokens import Token
@@ -75,6 +76,10 @@ class Ask:
     last_event: int = 0  # of the header Last-Event-ID: what the caller of a stream has had
     digest: str = ""  # of the body that was handed on
     sent: Sent | None = None  # kept if it may be handed on
+    held: Held = field(init=False, repr=False)  # by the answer
+
+    def __post_init__(self) -> None:
+        self.held = Held(self.app.admission, self.token.id)
 
     @property
     def q(self) -> AsyncQueue:

@@ -86,6 +86,9 @@ async def reserve(ask: Ask) -> Answer:
     queue = ask.queue
     assert isinstance(queue, OpenBucket)
     found = await queue.line.reserve(body.max, body.lease_seconds, body.wait_seconds)
+    if found and not ask.held.take(sum(len(lease.payload) for lease in found)):
+        queue.give_back(found)
+        ask.held.check()
     return Answer(v.Leases([_lease(lease) for lease in found]), unsent=lambda: queue.give_back(found))
 
 

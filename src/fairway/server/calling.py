@@ -39,12 +39,12 @@ async def call(ask: Ask) -> Answer:
     if kind is Register:
         return await _register(ask)
     if kind is ReadPages:
-        return _answer(await payloads.read(ask.queue.port, command.wanted))
+        return _answer(await payloads.read(ask.queue.port, command.wanted, ask.held))
     reply = await ask.queue.port.ask(command, _numbered(ask, asked, command))
     if not isinstance(reply, Reserved):
         return _answer(reply)
     try:
-        reply, pages = await payloads.bundled(ask.queue.port, reply)
+        reply, pages, _ = await payloads.bundled(ask.queue.port, reply, ask.held)
     except BaseException:
         if reply.spans and not command.consumer:
             ask.queue.port.unreceived(reply)

@@ -38,7 +38,7 @@ async def reserve(ask: Ask) -> Answer:
     )
     reserved: Reserved = await ask.port.ask(command)
     try:
-        found = await payloads.leases(ask.port, reserved) if reserved.spans else []
+        found = await payloads.leases(ask.port, reserved, ask.held) if reserved.spans else []
     except BaseException:
         if not command.consumer and reserved.spans:
             ask.port.unreceived(reserved)
@@ -107,7 +107,7 @@ async def payload(ask: Ask) -> Answer:
         raise NotFound("there is no inline payload of this chunk", submission=str(id))
     one = Reserved(0, 0, 0, 0.0, [(id, at, 1, 0)], {id: described})
     (where,) = pages_wanted(one)
-    page = (await payloads.read(ask.port, [where])).get(where)
+    page = (await payloads.read(ask.port, [where], ask.held)).get(where)
     if page is None:
         raise NotFound("the payload of this chunk is gone", submission=str(id))
     return Answer(payloads_of(page)[at - described.page_starts[where[1]]], media="application/octet-stream")

@@ -1,6 +1,7 @@
 """Payloads that go out with a reservation, as many as one answer can hold.
 
-Guards: the memory that an answer takes is bounded, whatever was reserved; what did not fit is asked for on its own.
+Guards: the memory that answers take is bounded, each and all together, whatever was reserved; what did not fit is asked
+for on its own.
 """
 
 from __future__ import annotations
@@ -13,34 +14,45 @@ from fairway.client.wire import Pages
 from fairway.engine.commands import Reserved
 from fairway.face.driving import drive_async
 from fairway.face.leasing import leases_of, pages_wanted, with_ended
-from fairway.face.reads import ReadPages
+from fairway.face.reads import ReadPages, Where
 from fairway.limits import ANSWER_BYTES_MAX
 from fairway.model.lease import Lease
+from fairway.server.held import Held
 
-_SLICE = 256  # pages read at a time; each has a megabyte at most
+_SLICE = 64  # pages read at a time; each has a megabyte at most
 
 
-async def bundled(port: Any, reserved: Reserved) -> tuple[Reserved, Pages]:
-    """A reservation with all that describes it, and the payload pages that fit into one answer."""
+async def bundled(port: Any, reserved: Reserved, held: Held) -> tuple[Reserved, Pages, bool]:
+    """A reservation with all that describes it, and the payload pages that fit into its answer; whether all did."""
     if not reserved.spans:
-        return reserved, {}
+        return reserved, {}, True
     if not reserved.runs.keys() >= {span[0] for span in reserved.spans}:
         reserved = await drive_async(with_ended(reserved), port)
     wanted = pages_wanted(reserved)
-    return reserved, await read(port, wanted) if wanted else {}
+    return reserved, *await _fitting(port, wanted, held)
 
 
-async def read(port: Any, wanted: list[tuple[int, int]]) -> Pages:
-    """As many of these pages as fit, in order; at least one of those that are there."""
+async def read(port: Any, wanted: list[Where], held: Held) -> Pages:
+    """As many of these pages as fit, in order; at least one of those that are there, or TooManyCalls or Busy."""
+    found, whole = await _fitting(port, wanted, held)
+    if not found and not whole:
+        held.check()
+    return found
+
+
+async def _fitting(port: Any, wanted: list[Where], held: Held) -> tuple[Pages, bool]:
+    """As many of these pages as fit, in order, and whether these are all that are there."""
     found: Pages = {}
     size = 0
     for start in range(0, len(wanted), _SLICE):
-        for where, page in (await port.ask(ReadPages(wanted[start : start + _SLICE]))).items():
-            size += len(page)
-            if size > ANSWER_BYTES_MAX and found:
-                return found
-            found[where] = page
-    return found
+        part = wanted[start : start + _SLICE]
+        async with held.reading(len(part)):
+            for where, page in (await port.ask(ReadPages(part))).items():
+                size += len(page)
+                if (size > ANSWER_BYTES_MAX and found) or not held.take(len(page)):
+                    return found, False
+                found[where] = page
+    return found, True
 
 
 class _Read:
@@ -59,10 +71,10 @@ class _Read:
         """The queue stays open for others."""
 
 
-async def leases(port: Any, reserved: Reserved) -> list[Lease]:
+async def leases(port: Any, reserved: Reserved, held: Held) -> list[Lease]:
     """The leases of a reservation; those whose payloads did not fit have none, and are told as late."""
-    reserved, pages = await bundled(port, reserved)
-    if sum(map(len, pages.values())) < ANSWER_BYTES_MAX // 2:
+    reserved, pages, whole = await bundled(port, reserved, held)
+    if whole:
         return await drive_async(leases_of(reserved, None), _Read(port, pages))
     early, late = [], []
     for submission, start, count, attempt in reserved.spans:
