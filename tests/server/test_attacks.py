@@ -20,7 +20,7 @@ import pytest
 import fairway
 from fairway import limits
 from fairway.client import wire
-from fairway.engine.commands import Reserve
+from fairway.engine.commands import Reserve, Stats
 from fairway.server import metrics, protocol
 from fairway.server.admission import Admission
 from fairway.server.roots import Roots
@@ -268,6 +268,10 @@ def test_one_caller_cannot_take_all_the_room(server: Live, monkeypatch: pytest.M
         answer = http.get(f"{Q}/stats")
         assert (answer.status_code, answer.json()["error"]["code"]) == (429, "too_many_calls")
         assert answer.headers["retry-after"] == "1"
+        asked = {"content": wire.asking(wire.Asked(Stats())), "headers": {"Content-Type": wire.MSGPACK}}
+        assert http.post(f"{Q}/call", **asked).status_code == 429, "so do Python clients"
+        waiting = {**asked, "content": wire.asking(wire.Asked(Reserve(1)))}
+        assert http.post(f"{Q}/call", **waiting).status_code == 200, "what may wait has room of its own"
         monkeypatch.setattr(limits, "CALLS_MAX", 0)
         answer = http.get(f"{Q}/stats")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

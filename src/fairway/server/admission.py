@@ -47,6 +47,12 @@ class Admission:
         if mine >= (limits.CALLER_WAITS_MAX if waits else limits.CALLER_CALLS_MAX):
             raise TooManyCalls(f"this caller has {mine} calls under way; repeat this one in a moment")
 
+    def no_wait(self, caller: str) -> None:
+        """What was entered as a wait turns out to be a call that does not wait, or TooManyCalls, or Busy."""
+        self._check_calls(caller, False)
+        self._count(caller, True, -1)
+        self._count(caller, False, 1)
+
     def leave(self, caller: str, waits: bool) -> None:
         self._count(caller, waits, -1)
 

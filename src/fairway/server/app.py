@@ -228,12 +228,15 @@ class App:
             if self._carrier is not None:
                 ask.sent = Sent(scope["method"], scope["path"], scope["query_string"], headers, body)
             del body
+            if waits and not _lasts(ask.body):
+                self.admission.no_wait(caller)
+                waits = False
             if ask.query is None and route.query is not None:
                 ask.query = route.query()
             if route.opens and "queue" in ask.params:
                 ask.queue = await self.queues.find(ask.params["queue"])
                 self._number(ask, headers)
-            if not waits or not _lasts(ask.body):
+            if not waits:
                 return await self.carried(route, ask)
             answer = await self._attending.attended(route, ask, exchange)
             self._check_receiver(route, ask, exchange, answer)
