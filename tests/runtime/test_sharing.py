@@ -166,12 +166,19 @@ def test_a_forked_child_may_open_another_queue_and_end_as_it_likes(tmp_path: Pat
     assert (done.stdout, done.stderr) == ("11\n", "")
 
 
-def test_create_false_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_create_false_refuses_a_file_and_a_queue_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(fairway.NotFound, match=r"nothing\.db"):
         fairway.open(tmp_path / "nothing.db", create=False)
     assert list(tmp_path.iterdir()) == []
     fairway.open(tmp_path / "w.db").close()
     fairway.open(tmp_path / "w.db", create=False).close()
+    fairway.delete(tmp_path / "w.db", "default")
+    for name in ("default", "never"):
+        with pytest.raises(fairway.NotFound, match="no queue"):
+            fairway.open(tmp_path / "w.db", name, create=False)
+    fairway.open(tmp_path / "w.db", "messages", kind="bucket").close()
+    with pytest.raises(fairway.BadArgument, match="is a bucket queue"):
+        fairway.open(tmp_path / "w.db", "messages", create=False)
 
 
 @pytest.mark.parametrize(

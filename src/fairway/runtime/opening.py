@@ -25,6 +25,7 @@ from fairway.runtime.registry import registry
 from fairway.runtime.transport.choosing import transport_of
 from fairway.runtime.urls import Place, on_cassandra, path_of
 from fairway.store.port import Store
+from fairway.store.sqlite import queues
 
 if TYPE_CHECKING:
     from fairway.runtime.running import Running
@@ -83,8 +84,12 @@ def writer() -> int:
 
 
 def _member(path: str, name: str, asked: Asked, transport: str) -> Member:
-    if not asked.create and not os.path.exists(path):
-        raise NotFound(f"there is no file {path}; leave create=False out to make it")
+    if not asked.create:
+        if not os.path.exists(path):
+            raise NotFound(f"there is no file {path}; leave create=False out to make it")
+        # One of the other kind is there, and is refused as what it is.
+        if name not in queues.check_file(path) and name not in queues.bucket_names(path):
+            raise NotFound(f"there is no queue {name!r} in {path}; leave create=False out to make it")
     return Member(path, name, asked.forget_leases, asked.window_rows, transport)
 
 

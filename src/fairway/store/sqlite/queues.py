@@ -26,10 +26,10 @@ _LISTS: Final = ("remove_runs", "remove_pages", "remove_results")
 _OF_QUEUE: Final = ("remove_metadata", "remove_objects", "remove_keys", "remove_events")
 
 
-def check_file(path: str) -> None:
-    """NotFairway and its like, if a file that is there is not one whose queues can be opened."""
+def check_file(path: str) -> dict[str, int]:
+    """NotFairway and its like, if a file that is there is not one whose queues can be opened; else their names."""
     inspect(os.path.realpath(path), None, len(steps()))
-    names(path)
+    return names(path)
 
 
 def names(path: str) -> dict[str, int]:
