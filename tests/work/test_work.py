@@ -200,6 +200,37 @@ def test_bad_arguments_are_refused_before_anything_is_opened(tmp_path: Path) -> 
 
 
 @pytest.mark.real
+def test_what_is_wrong_with_the_address_is_told_before_processes_are_started(tmp_path: Path) -> None:
+    stop = threading.Event()
+    late = threading.Timer(20, stop.set)
+    late.start()
+    try:
+        with live(tmp_path) as server:
+            server.token("work")
+            with pytest.raises(fairway.Unauthorized):
+                fairway.work(server.url, functions.reverse, processes=2, token="wrong", stop=stop)
+    finally:
+        late.cancel()
+
+
+def test_processes_never_make_a_queue_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, given = str(tmp_path / "work.db"), []
+
+    def family(_: int, opened: Callable[[], fairway.Queue], *more: object) -> SimpleNamespace:
+        given.append(opened)
+        return SimpleNamespace(run=lambda stop: SimpleNamespace(done=0))
+
+    monkeypatch.setattr("fairway.worker.working.Family", family)
+    fairway.work(path, functions.reverse, processes=2)
+    with given[0]() as q:
+        assert q.name == "default"
+    fairway.delete(path, "default")
+    with pytest.raises(fairway.NotFound):
+        given[0]()
+
+
 def test_several_processes_share_the_work(url: str) -> None:
     with fairway.open(url) as q:
         sub = q.submit([b"x"] * 150)

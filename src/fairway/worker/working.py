@@ -62,7 +62,10 @@ def work(
     opened = functools.partial(open_queue, url, queue, token=token)
     if processes > 1:
         _check_sendable(fn)
-        return Family(processes, opened, functools.partial(_given, fn), options).run(stop).done
+        with opened():
+            pass  # what is wrong with it is told here: a process that fails is started again
+        there = functools.partial(opened, create=False)
+        return Family(processes, there, functools.partial(_given, fn), options).run(stop).done
     with opened() as found:
         return run_here(found, fn, options, stop=stop).done
 
