@@ -148,7 +148,7 @@ class Family:
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
         self._listener = listener
-        self._ending = threading.Event()
+        self._ending = False  # no Event: a signal would wait for the lock that this thread may hold
         self._folder = tempfile.mkdtemp(prefix="fairway-")
         self._figures = os.path.join(self._folder, "metrics")
         os.mkdir(self._figures)
@@ -164,21 +164,22 @@ class Family:
         """Until SIGTERM or SIGINT."""
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: self._ending.set())
+                signal.signal(number, self.stop)
         try:
             self.engine = _Child("engine", self._start_engine, self._bury)
             self.http = [
                 _Child(f"http {i}", self._start_http, self._bury) for i in range(self._settings.workers)
             ]
             ready()
-            while not self._ending.wait(_POLL_SECONDS):
+            while not self._ending:
                 for child in (self.engine, *self.http):
                     child.look()
+                time.sleep(_POLL_SECONDS)
         finally:
             self._end()
 
-    def stop(self) -> None:
-        self._ending.set()
+    def stop(self, *_: object) -> None:
+        self._ending = True
 
     def _end(self) -> None:
         """First those who speak to callers, then the engine they need for it.

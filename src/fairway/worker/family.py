@@ -47,8 +47,7 @@ class Family:
         many = processes if limit is None else min(processes, limit)
         # Every place has its own cells, which one process at a time writes: no lock that a killed one could hold.
         self._cells = [self._context.RawArray("q", CELLS) for _ in range(many)]
-        self._ending = threading.Event()
-        self._heard = 0
+        self._heard = 0  # signals; no Event: its handler would wait for the lock that this thread may hold
         self._members = [
             _Member(functools.partial(self._start, (open_queue, make, options, share, cells)))
             for share, cells in zip(_shares(limit, many), self._cells, strict=True)
@@ -64,10 +63,11 @@ class Family:
         in_main = threading.current_thread() is threading.main_thread()
         before = {number: signal.signal(number, self._hear) for number in SIGNALS if in_main}
         try:
-            while not self._ending.wait(_POLL_SECONDS) and not (stop is not None and stop.is_set()):
+            while not self._heard and not (stop is not None and stop.is_set()):
                 alive = [member.look() for member in self._members]
                 if not any(alive):
                     break
+                time.sleep(_POLL_SECONDS)
         finally:
             self._end()
             for number, handler in before.items():
@@ -77,7 +77,6 @@ class Family:
 
     def _hear(self, *_: object) -> None:
         self._heard += 1
-        self._ending.set()
 
     def _end(self) -> None:
         """All are told to drain; a second signal here is told to them too, and stops what they are at."""
