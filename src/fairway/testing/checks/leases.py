@@ -48,8 +48,8 @@ def held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
         for one in chunk.settled(first.receipt, *_ENDS_LEASE)
     ):
         return 0.0
-    if first.delivery.named and (_asked_again(facts, first) or _trimmed_whole(facts, first, end)):
-        return 0.0  # it may have shrunk, or all that was out of it was completed
+    if first.delivery.named and _asked_again(facts, first):  # it may have shrunk
+        return 0.0
     until = first.delivery.deadline
     last_begin = -1
     for renewal in chunk.settled(first.receipt, "renew"):
@@ -104,16 +104,6 @@ def _asked_again(facts: Facts, hand: Hand) -> bool:
     return any(
         r is not hand.request and r.possible and (r.args.get("consumer"), r.args.get("seq", 0)) == name
         for r in facts.history.of("reserve")
-    )
-
-
-def _trimmed_whole(facts: Facts, hand: Hand, before: int) -> bool:
-    """Whether a trim may have completed the named reservation before a place."""
-    consumer, seq = hand.request.args["consumer"], hand.request.args.get("seq", 0)
-    return any(
-        r.possible and r.begin < before and r.args["consumer"] == consumer and r.args["seq"] >= seq
-        for r in facts.history.of("trim")
-        if r.args.get("complete")
     )
 
 
