@@ -32,11 +32,13 @@ def check_named_is_handed_back(history: History) -> list[Violation]:
                 what = f"reservation {delivery.receipt} gained {sorted(after - before)[:3]}"
                 violations.append(found("named_is_handed_back", what, first, second))
                 continue
-            # Frozen by then: before the first was sent, whose answer may be as old, or by what is lost itself.
+            # Frozen by then: before the first was sent, whose answer may be as old, or by what is lost itself; but what
+            # left with a submission that ended may be completed by its old receipt after a redrive.
             lost = before - after
+            there = {id for id in lost if not facts.redriven(id[0], first.begin, second.begin)}
             if lost and (
                 _completed_before(facts, delivery, _chunks(delivery.request.ok), first)
-                or _completed_before(facts, delivery, lost, second)
+                or _completed_before(facts, delivery, there, second)
             ):
                 what = f"reservation {delivery.receipt} lost {sorted(lost)[:3]} after its first completion"
                 violations.append(found("named_is_handed_back", what, first, second))
