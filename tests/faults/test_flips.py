@@ -54,6 +54,7 @@ def fill_buckets(path: Path, into_the_log: Path) -> None:
         q.fail(leases[20:40], "no good", retry=False)
         q.fail(leases[40:50], "not yet", delay_seconds=0.0)
         q.put_many([{"payload": payload(n), "delay_seconds": 3000} for n in range(20)])
+        q.renew(leases[50], 3600)  # that the very last commit is lost nobody can tell
         copy_with_log(path, into_the_log)
 
 
