@@ -14,6 +14,7 @@ import pytest
 
 import fairway
 from fairway import limits
+from fairway.runtime.looping import LoopPort
 from fairway.server.queues import OpenQueue
 from fairway.server.secret import load
 from fairway.server.settings import settings
@@ -455,3 +456,22 @@ def test_a_queue_of_another_node_is_shown_there(server: Live, monkeypatch: pytes
         monkeypatch.setattr(OpenQueue, "elsewhere", "http://other:7420")
         answer = http.get(f"{Q}/tenants")
         assert (answer.status_code, answer.headers["location"]) == (303, f"http://other:7420{Q}")
+
+
+@pytest.mark.parametrize(("elsewhere", "told"), [("http://other:7420", "at another node"), ("", "no answer")])
+def test_the_list_does_not_ask_for_a_queue_that_is_not_worked_on_here(
+    own: Live, monkeypatch: pytest.MonkeyPatch, elsewhere: str, told: str
+) -> None:
+    asked: list[object] = []
+
+    async def ask(self: LoopPort, command: object) -> None:
+        asked.append(command)
+        raise fairway.NotOwner("another node")
+
+    monkeypatch.setattr(OpenQueue, "here", False)
+    monkeypatch.setattr(OpenQueue, "elsewhere", elsewhere)
+    monkeypatch.setattr(LoopPort, "ask", ask)
+    with own.http() as http:
+        page = http.get("/").text
+    assert (page.count('data-queue="default"'), page.count(told)) == (1, 1)
+    assert not asked

@@ -24,6 +24,7 @@ class Card(msgspec.Struct, frozen=True):
     stats: QueueStats | None
     handed: float | None = None  # per second
     completed: float | None = None
+    elsewhere: bool = False  # another node works on it, and has its counts
 
 
 class Cards:
@@ -47,11 +48,17 @@ class Cards:
         if kept is not None and now - kept.at < limits.DASHBOARD_LIST_SECONDS * 0.9:
             return kept
         try:
-            card = _moved(kept, Card(name, now, await (await self._queues.get(name)).queue.stats()))
+            card = _moved(kept, await self._fresh(name, now))
         except FairwayError:
             card = Card(name, now, None)
         self._cards[name] = card
         return card
+
+    async def _fresh(self, name: str, now: float) -> Card:
+        found = await self._queues.get(name)
+        if not found.here:  # to ask it would wait until this node works on it
+            return Card(name, now, None, elsewhere=bool(found.elsewhere))
+        return Card(name, now, await found.queue.stats())
 
 
 def _moved(before: Card | None, card: Card) -> Card:
