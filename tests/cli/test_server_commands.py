@@ -58,7 +58,18 @@ def test_a_token_is_made_shown_once_listed_and_revoked(
     assert run(["token", "revoke", token.id, *store]) == 1
 
 
-@pytest.mark.parametrize("wrong", [["--right", "root"], ["--expires", "soon"], ["--queue", ""]])
+def test_a_token_is_valid_for_any_duration_that_commands_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "work.db"
+    assert run(["token", "create", "ci", "--expires", "1.5h", "--store", str(store)]) == 0
+    token = Tokens(f"{store}-tokens").find(capsys.readouterr().out.strip())
+    assert token.expires - token.created == 5400
+    assert run(["token", "create", "ci", "--expires", "soon", "--store", str(store)]) == 2
+    assert "'soon' is not a duration" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [["--right", "root"], ["--queue", ""]])
 def test_a_wrong_token_is_refused_with_reasons(
     tmp_path: Path, wrong: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from json import dumps
 
 from cyclopts import App
 
 from fairway.cli import saying
-from fairway.errors import BadArgument
+from fairway.cli.words import Seconds
 
 app = App(name="token", help="Make, list and revoke the tokens of a server.")
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _tokens(store: str | None, tokens: str | None):
@@ -25,13 +22,6 @@ def _tokens(store: str | None, tokens: str | None):
     return Tokens(Settings(store=store, tokens=tokens or os.environ.get("FAIRWAY_TOKENS", "")).tokens_path)
 
 
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+)([smhd])", text)
-    if found is None:
-        raise BadArgument(f"expires: a number and s, m, h or d, such as 30d, not {text!r}")
-    return float(found[1]) * _UNITS[found[2]]
-
-
 @app.command
 def create(
     name: str,
@@ -39,7 +29,7 @@ def create(
     *,
     queue: list[str] | None = None,
     right: list[str] | None = None,
-    expires: str | None = None,
+    expires: Seconds | None = None,
     tenant: str | None = None,
     store: str | None = None,
     tokens: str | None = None,
@@ -72,7 +62,7 @@ def create(
         name,
         queues=[one for text in queue or ["*"] for one in text.split(",")],
         rights=rights,
-        seconds=None if expires is None else _seconds(expires),
+        seconds=expires,
         tenant=tenant,
     )
     if json:
