@@ -481,6 +481,28 @@ def test_an_error_tells_nothing_of_the_machine(server: Live, monkeypatch: pytest
     assert answer.json()["error"]["code"] == "ours" and "secret" not in answer.text
 
 
+@pytest.mark.parametrize("kind", [fairway.ReadOnly, fairway.NotFairway])
+def test_a_file_that_cannot_be_used_is_not_named_to_callers(
+    server: Live, monkeypatch: pytest.MonkeyPatch, kind: type[fairway.FairwayError]
+) -> None:
+    async def broken(ask: object) -> None:
+        raise kind("/secret/work.db cannot be used", accepted=["1"])
+
+    from fairway.server.routes import ROUTES
+
+    route = next(route for route in ROUTES if route.name == "show_stats")
+    monkeypatch.setitem(route.__dict__, "handler", broken)
+    with server.http() as http:
+        answer = http.get(f"{Q}/stats")
+    told = answer.json()["error"]
+    assert (answer.status_code, told["code"], told["details"]) == (
+        kind.status,
+        kind.code,
+        {"accepted": ["1"]},
+    )
+    assert "secret" not in answer.text
+
+
 # -- slow clients
 
 

@@ -20,7 +20,9 @@ from fairway.errors import (
     BadMethod,
     Busy,
     FairwayError,
+    NotFairway,
     OurError,
+    ReadOnly,
     StoreFailed,
     TooManyCalls,
     TooManyStrategies,
@@ -48,6 +50,7 @@ CLOSE: Final = (b"connection", b"close")
 _NOT_DONE: Final = (Busy, TooManyCalls, TooManyStrategies, StoreFailed)  # other errors may leave it open
 _FULL: Final = 507  # nobody knows when somebody has made room
 _HEADS: Final = 256  # kept
+_NAMES_A_PATH: Final = (ReadOnly, NotFairway)
 _UNSENDABLE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -74,6 +77,9 @@ def refused(error: FairwayError, accepts: str = wire.JSON) -> Answer:
     if isinstance(error, OurError) and error.status == 500:
         _log.error("%s", error, exc_info=error)
         error = type(error)()  # what went wrong inside is for the log
+    if isinstance(error, _NAMES_A_PATH):
+        _log.error("%s", error)
+        error = type(error)(**error.details)
     return Answer(
         wire.refusal(error, accepts if accepts == wire.MSGPACK else wire.JSON),
         error.status,

@@ -230,7 +230,10 @@ class OpenQueues:
     async def _enter(self, name: str, number: int) -> OpenQueue:
         async def enter() -> tuple[Any, Callable[[], None]]:
             await self._desk.ask("host", name)
-            return await asyncio.to_thread(self._place.enter, name, False, self._host)
+            try:
+                return await asyncio.to_thread(self._place.enter, name, False, self._host)
+            except NotFound:
+                raise no_queue(name) from None  # it was deleted a moment ago; the error names the file
 
         return self._opened(name, number, *await self._patiently(enter))
 
