@@ -79,7 +79,7 @@ def refused(error: FairwayError, accepts: str = wire.JSON) -> Answer:
         error = type(error)()  # what went wrong inside is for the log
     if isinstance(error, _NAMES_A_PATH):
         _log.error("%s", error)
-        error = type(error)(**error.details)
+        error = type(error)(None, **error.details)
     return Answer(
         wire.refusal(error, accepts if accepts == wire.MSGPACK else wire.JSON),
         error.status,
