@@ -28,7 +28,9 @@ ERROR_BYTES_MAX: Final = 4096  # an error text is kept for dead chunks; a traceb
 # -- payloads and results
 PAYLOAD_BYTES_MAX: Final = 1024 * 1024  # one inline payload or result; larger ones belong into objects
 INLINE_BYTES_MAX: Final = 32 * 1024 * 1024  # all inline payloads of one submission: they go in one group
-PAGE_BYTES: Final = 64 * 1024  # inline payloads are stored in pages of about this size
+PAGE_BYTES: Final = 8 * 1024  # about, of a page of inline payloads: read for a chunk where tenants take turns
+PAGE_BYTES_MAX: Final = 64 * 1024  # about, in large submissions: more would be read for a few chunks
+PAYLOAD_PAGES: Final = 64  # of a submission before its pages grow: where they begin is told with each reserve
 KEPT_PAGE_BYTES_MAX: Final = 16 * 1024 * 1024  # opened pages that a queue keeps for its next reserve
 PAGE_CHUNKS: Final = 65_536  # chunks in one bitmap page of what is done
 SHEET_ROWS: Final = 256  # rows of winners that are stored together: 8 KiB, rewritten when a row is added

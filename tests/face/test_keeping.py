@@ -12,7 +12,7 @@ from fairway.model.page import payload_pages
 from fairway.model.submission import Described
 from tests.face.script import Script, verbs
 
-PAYLOADS = [bytes([i]) * 9000 for i in range(30)]
+PAYLOADS = [bytes([i]) * 1200 for i in range(30)]
 PAGES, STARTS = payload_pages(PAYLOADS)
 RUN = Described("acme", 30, {}, b"", page_starts=STARTS)
 ALONE = Described("acme", 1, {}, b"", page_starts=(0,))

@@ -6,20 +6,21 @@ Guards: a payload that is handed out is byte for byte what was submitted; a dama
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from fairway.engine.commands import Fail, LeasedSpan, Part, Reserved, Settled
 from fairway.errors import NotFound, PayloadCorrupt
-from fairway.face.keeping import KeptPages, Pages
+from fairway.face.keeping import KeptPages
 from fairway.face.reads import Describe, ReadPages, Where
 from fairway.face.receipts import Leases, spread
 from fairway.face.steps import Ask, Steps
 from fairway.model.lease import Lease
-from fairway.model.page import payloads_of
+from fairway.model.page import payloads_in
 
 Fetch = Callable[[str], bytes]
+Pages = Mapping[Where, Sequence[bytes] | Mapping[int, bytes]]
 
 
 def leases_of(reserved: Reserved, fetch: Fetch | None, kept: KeptPages | None = None) -> Steps[list[Lease]]:
@@ -32,11 +33,11 @@ def leases_of(reserved: Reserved, fetch: Fetch | None, kept: KeptPages | None = 
     wanted = pages_wanted(reserved)
     if not wanted:
         return _leases(reserved, {}, fetch)[0]
-    pages = kept.find(wanted) if kept is not None else {}
+    pages: Pages = kept.find(wanted) if kept is not None else {}
     missing = [where for where in wanted if where not in pages] if pages else wanted
     if missing:
         raw: dict[Where, bytes] = yield Ask(ReadPages(missing))
-        pages |= _opened(raw, kept)
+        pages = {**pages, **_opened(raw, kept)}
     leases, damaged = _leases(reserved, pages, fetch)
     if damaged:
         yield from _fail(reserved, damaged, bool(leases))
@@ -74,6 +75,20 @@ def pages_wanted(reserved: Reserved) -> list[Where]:
     return list(found)
 
 
+def places_wanted(reserved: Reserved) -> dict[Where, list[range]]:
+    """The payload pages that hold the reserved chunks, and where in each of them these are."""
+    found: dict[Where, list[range]] = {}
+    for submission, start, count, _ in reserved.spans:
+        starts, end = reserved.runs[submission].page_starts, start + count
+        page = bisect_right(starts, start) - 1
+        while starts and start < end:
+            until = min(end, starts[page + 1]) if page + 1 < len(starts) else end
+            places = range(start - starts[page], until - starts[page])
+            found.setdefault((submission, page), []).append(places)
+            start, page = until, page + 1
+    return found
+
+
 def _without_pages(reserved: Reserved, fetch: Fetch | None) -> list[Lease] | None:
     """The leases of chunks whose submissions are described and have no inline payloads; None if any has."""
     leases: list[Lease] = []
@@ -92,14 +107,14 @@ def _without_pages(reserved: Reserved, fetch: Fetch | None) -> list[Lease] | Non
 
 
 def _opened(raw: dict[Where, bytes], kept: KeptPages | None) -> Pages:
-    pages: Pages = {}
+    pages: dict[Where, list[bytes] | dict[int, bytes]] = {}
     for where, page in raw.items():
         try:
-            pages[where] = payloads_of(page)
+            pages[where] = found = payloads_in(page)
         except PayloadCorrupt:
             continue  # the chunks in it are found missing when their leases are made
-        if kept is not None:
-            kept.keep(where, pages[where], len(page))
+        if kept is not None and type(found) is list:  # a server may have cut it for this reservation
+            kept.keep(where, found, len(page))
     return pages
 
 
@@ -120,11 +135,11 @@ def _leases(reserved: Reserved, pages: Pages, fetch: Fetch | None) -> tuple[list
             continue
         for index in range(start, start + count):
             number = bisect_right(starts, index) - 1 if len(starts) > 1 else 0
-            page = pages.get((submission, number))
-            if page is None or index - starts[number] >= len(page):
+            page, at = pages.get((submission, number), ()), index - starts[number]
+            if at not in page if type(page) is dict else at >= len(page):
                 damaged.append((submission, index, 1, attempt))
                 continue
-            data = page[index - starts[number]]
+            data = page[at]
             leases.append(
                 Lease(submission, index, attempt, deadline, epoch, reservation, seal, described, data)
             )

@@ -13,6 +13,7 @@ from fairway.client.lanes import Lanes
 from fairway.client.wire import JSON
 from fairway.engine.commands import Call, Command, Fail, Join, Reserved
 from fairway.errors import TooLarge
+from fairway.face.keeping import KeptPages
 from fairway.face.queue import AsyncQueue
 from fairway.face.reads import Read
 from fairway.server.held import Held
@@ -86,6 +87,12 @@ class Ask:
         """The verbs of the queue, carried out under the caller's number if there is one."""
         assert isinstance(self.queue, OpenQueue)
         return self.queue.queue if self.port in (None, self.queue.port) else self.queue.numbered(self.port)
+
+    @property
+    def kept(self) -> KeptPages:
+        """Payload pages that an earlier call read."""
+        assert isinstance(self.queue, OpenQueue)
+        return self.queue.kept
 
 
 class NumberedPort:

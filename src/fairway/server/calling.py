@@ -44,7 +44,7 @@ async def call(ask: Ask) -> Answer:
     if not isinstance(reply, Reserved):
         return _answer(reply)
     try:
-        reply, pages, _ = await payloads.bundled(ask.queue.port, reply, ask.held)
+        reply, pages, _ = await payloads.bundled(ask.queue.port, reply, ask.held, ask.kept)
     except BaseException:
         if reply.spans and not command.consumer:
             ask.queue.port.unreceived(reply)

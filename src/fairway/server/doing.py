@@ -38,7 +38,7 @@ async def reserve(ask: Ask) -> Answer:
     )
     reserved: Reserved = await ask.port.ask(command)
     try:
-        found = await payloads.leases(ask.port, reserved, ask.held) if reserved.spans else []
+        found = await payloads.leases(ask.port, reserved, ask.held, ask.kept) if reserved.spans else []
     except BaseException:
         if not command.consumer and reserved.spans:
             ask.port.unreceived(reserved)

@@ -1,58 +1,106 @@
-"""Payloads that go out with a reservation, as many as one answer can hold.
+"""Payloads that go out with a reservation, as many as one answer can hold, and few others.
 
 Guards: the memory that answers take is bounded, each and all together, whatever was reserved; what did not fit is asked
-for on its own.
+for on its own. Of a page of which little is reserved only that is sent: where tenants take turns a chunk would bring
+a whole page along.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from fairway.client.wire import Pages
 from fairway.engine.commands import Reserved
+from fairway.errors import PayloadCorrupt
 from fairway.face.driving import drive_async
-from fairway.face.leasing import leases_of, pages_wanted, with_ended
+from fairway.face.keeping import KeptPages
+from fairway.face.leasing import leases_of, pages_wanted, places_wanted, with_ended
 from fairway.face.reads import ReadPages, Where
 from fairway.limits import ANSWER_BYTES_MAX
 from fairway.model.lease import Lease
+from fairway.model.page import cut_page, payloads_of
 from fairway.server.held import Held
 
 _SLICE = 64  # pages read at a time; each has a megabyte at most
 
 
-async def bundled(port: Any, reserved: Reserved, held: Held) -> tuple[Reserved, Pages, bool]:
+async def bundled(port: Any, reserved: Reserved, held: Held, kept: KeptPages) -> tuple[Reserved, Pages, bool]:
     """A reservation with all that describes it, and the payload pages that fit into its answer; whether all did."""
     if not reserved.spans:
         return reserved, {}, True
     if not reserved.runs.keys() >= {span[0] for span in reserved.spans}:
         reserved = await drive_async(with_ended(reserved), port)
-    wanted = pages_wanted(reserved)
-    return reserved, *await _fitting(port, wanted, held)
+    wanted = places_wanted(reserved)
+    little = {where: places for where, places in wanted.items() if _is_little(reserved, where, places)}
+    found: Pages = {}
+    for where, payloads in kept.find(little).items():
+        page = _cut(payloads, little[where])
+        if page is not None and not _add(found, where, page, held):
+            return reserved, found, False
+
+    def part_of(where: Where, page: bytes) -> bytes:
+        return _part(where, page, little[where], kept) if where in little else page
+
+    missing = [where for where in wanted if where not in found]
+    return reserved, found, await _read(port, missing, held, found, part_of)
 
 
 async def read(port: Any, wanted: list[Where], held: Held) -> Pages:
     """As many of these pages as fit, in order; at least one of those that are there, or TooManyCalls or Busy."""
-    found, whole = await _fitting(port, wanted, held)
-    if not found and not whole:
+    found: Pages = {}
+    if not await _read(port, wanted, held, found, lambda _, page: page) and not found:
         held.check()
     return found
 
 
-async def _fitting(port: Any, wanted: list[Where], held: Held) -> tuple[Pages, bool]:
-    """As many of these pages as fit, in order, and whether these are all that are there."""
-    found: Pages = {}
-    size = 0
+async def _read(
+    port: Any, wanted: list[Where], held: Held, found: Pages, sent: Callable[[Where, bytes], bytes]
+) -> bool:
+    """Read pages, in order, and add what is sent of each. False: not all of it fits."""
     for start in range(0, len(wanted), _SLICE):
         part = wanted[start : start + _SLICE]
         async with held.reading(len(part)):
             for where, page in (await port.ask(ReadPages(part))).items():
-                size += len(page)
-                if (size > ANSWER_BYTES_MAX and found) or not held.take(len(page)):
-                    return found, False
-                found[where] = page
-    return found, True
+                if not _add(found, where, sent(where, page), held):
+                    return False
+    return True
+
+
+def _add(found: Pages, where: Where, page: bytes, held: Held) -> bool:
+    if (held.size + len(page) > ANSWER_BYTES_MAX and found) or not held.take(len(page)):
+        return False
+    found[where] = page
+    return True
+
+
+def _is_little(reserved: Reserved, where: Where, places: list[range]) -> bool:
+    """Whether less than half of a page's chunks are reserved."""
+    submission, number = where
+    described = reserved.runs[submission]
+    starts = described.page_starts
+    end = starts[number + 1] if number + 1 < len(starts) else described.total
+    return 2 * sum(map(len, places)) < end - starts[number]
+
+
+def _part(where: Where, page: bytes, places: list[range], kept: KeptPages) -> bytes:
+    """What is reserved of a page that was read; it is kept for the next reservation."""
+    try:
+        payloads = payloads_of(page)
+    except PayloadCorrupt:
+        return page  # who gets it finds out, and fails its chunks
+    kept.keep(where, payloads, len(page))
+    return _cut(payloads, places) or page
+
+
+def _cut(payloads: list[bytes], places: list[range]) -> bytes | None:
+    """The payloads at these places as a page; None if one has none, as in a page that is not its submission's."""
+    if max(some.stop for some in places) > len(payloads):
+        return None
+    return cut_page(payloads, chain.from_iterable(places))
 
 
 class _Read:
@@ -71,9 +119,9 @@ class _Read:
         """The queue stays open for others."""
 
 
-async def leases(port: Any, reserved: Reserved, held: Held) -> list[Lease]:
+async def leases(port: Any, reserved: Reserved, held: Held, kept: KeptPages) -> list[Lease]:
     """The leases of a reservation; those whose payloads did not fit have none, and are told as late."""
-    reserved, pages, whole = await bundled(port, reserved, held)
+    reserved, pages, whole = await bundled(port, reserved, held, kept)
     if whole:
         return await drive_async(leases_of(reserved, None), _Read(port, pages))
     early, late = [], []

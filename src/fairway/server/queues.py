@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from fairway.errors import Closed, FairwayError, NoHost, NotFound, QueueHeld
 from fairway.face.bucket.leases import BucketLease
 from fairway.face.bucket.queue import AsyncBucketQueue
+from fairway.face.keeping import KeptPages
 from fairway.face.queue import AsyncQueue
 from fairway.face.verbs import Verbs
 from fairway.limits import HOST_WAIT_SECONDS, READY_SECONDS
@@ -36,11 +37,12 @@ T = TypeVar("T")
 class OpenQueue:
     """One queue: its verbs for REST, its port for clients that send commands."""
 
-    def __init__(self, name: str, number: int, port: LoopPort, member: Any = None) -> None:
+    def __init__(self, name: str, number: int, port: LoopPort, kept: KeptPages, member: Any = None) -> None:
         self.name = name
         self.number = number
         self._member = member
         self.port = port
+        self.kept = kept
         self.verbs = Verbs(ObstoreObjects(), writer, None, _task)
         self.queue = AsyncQueue(name, self.verbs, port)
 
@@ -98,6 +100,9 @@ class OpenQueues:
         self._desk = desk
         self._host = host  # whether engines run in this process
         self._open: dict[str, OpenQueue] = {}
+        self._kept = (
+            KeptPages()
+        )  # of all: a submission's id is that of no other queue, not of one deleted either
         self._opening: dict[str, asyncio.Task[OpenQueue]] = {}
         self._names: dict[str, int] = {}
         self._names_until = 0.0
@@ -253,7 +258,7 @@ class OpenQueues:
         if self.closed:
             let_go()
             raise Closed
-        self._open[name] = OpenQueue(name, number, LoopPort(member, let_go), member)
+        self._open[name] = OpenQueue(name, number, LoopPort(member, let_go), self._kept, member)
         return self._open[name]
 
 
