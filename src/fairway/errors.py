@@ -1,6 +1,7 @@
 """Every error of Fairway: one root, three branches (the caller's mistake, a state that changed, our failure).
 
 Guards: each error has a stable `code` and an HTTP `status`; its docstring is its default message and says what to do.
+An error is `final` if a process that met it would meet it again, however often it is started.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ class FairwayError(Exception):
 
     code: ClassVar[str] = "fairway"
     status: ClassVar[int] = 500
+    final: ClassVar[bool] = False
 
     def __init__(self, message: str | None = None, **details: object) -> None:
         self.details = details
@@ -27,6 +29,7 @@ class CallerError(FairwayError):
     """The call cannot be carried out as it is; change it before you repeat it."""
 
     code, status = "bad_call", 400
+    final = True
 
 
 class BadArgument(CallerError):
@@ -138,6 +141,7 @@ class SlowBody(CallerError):
     """The body did not arrive in time; send it faster, or in smaller parts."""
 
     code, status = "slow_body", 408
+    final = False
 
 
 class BadMedia(CallerError):
@@ -269,6 +273,7 @@ class QueueDeleted(StateError):
     """The queue was deleted; nothing was changed. Open it again to make a new one under its name."""
 
     code, status = "queue_deleted", 410
+    final = True
 
 
 class WaitTimeout(StateError):
@@ -320,6 +325,7 @@ class StoreCorrupt(OurError):
     """The file is damaged; nothing was changed. Restore a backup, or salvage with the SQLite shell's .recover."""
 
     code, status = "store_corrupt", 500
+    final = True
 
 
 class GroupUnknown(OurError):

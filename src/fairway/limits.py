@@ -354,6 +354,7 @@ PAGES_PER_CALL_MAX: Final = 10_000  # payload pages asked for at once: one for e
 
 # -- workers
 WORK_PROCESSES_MAX: Final = 256  # processes of one `fairway.work`
+FINAL_ERROR_BYTES_MAX: Final = 8192  # of the error that one of them leaves; a message is shorter
 IDLE_SECONDS: Final = 0.5  # the first wait for work; it doubles while there is none
 IDLE_SECONDS_MAX: Final = 5.0  # and the doubling stops here, so that SIGTERM is heeded in time
 STOP_SECONDS: Final = (

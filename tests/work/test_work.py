@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,7 +17,9 @@ import pytest
 
 import fairway
 from fairway import limits
+from fairway.errors import all_errors
 from fairway.worker.crew import Crew
+from fairway.worker.ending import Ending
 from fairway.worker.loop import Loop
 from fairway.worker.tally import Tally
 from tests.server.live import live, served
@@ -45,11 +48,18 @@ class Running:
     """`work` in a thread, to be stopped by the test."""
 
     def __init__(self, url: str, fn: Callable[[fairway.Lease], bytes | None], **options: object) -> None:
-        self.stop = threading.Event()
+        self.stop, self.ended = threading.Event(), threading.Event()
         self.result: list[object] = []
-        self._thread = threading.Thread(
-            target=lambda: self.result.append(fairway.work(url, fn, stop=self.stop, **options))  # type: ignore[arg-type]
-        )
+        self._error: BaseException | None = None
+
+        def run() -> None:
+            try:
+                self.result.append(fairway.work(url, fn, stop=self.stop, **options))  # type: ignore[arg-type]
+            except BaseException as error:
+                self._error = error
+            self.ended.set()
+
+        self._thread = threading.Thread(target=run)
 
     def __enter__(self) -> Running:
         self._thread.start()
@@ -59,6 +69,14 @@ class Running:
         self.stop.set()
         self._thread.join(60)
         assert not self._thread.is_alive()
+        if self._error is not None:
+            raise self._error
+
+    def error(self) -> BaseException | None:
+        """By which it ends, without being told to."""
+        until(self.ended.is_set, 30)
+        error, self._error = self._error, None
+        return error
 
 
 @pytest.mark.parametrize("batch", [1, 7])
@@ -229,6 +247,96 @@ def test_processes_never_make_a_queue_that_was_deleted(
     fairway.delete(path, "default")
     with pytest.raises(fairway.NotFound):
         given[0]()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("processes", [1, 2])
+def test_work_ends_when_its_queue_is_deleted(url: str, processes: int) -> None:
+    fairway.open(url).close()
+    with Running(url, functions.tell_pid, processes=processes) as running:
+        with fairway.open(url) as q:
+            assert q.wait(q.put(b"x"), 60).state == "completed"
+        fairway.delete(url, "default")
+        assert isinstance(running.error(), fairway.NotFound | fairway.QueueDeleted)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("processes", [1, 2])
+def test_work_ends_when_its_token_is_revoked(tmp_path: Path, processes: int) -> None:
+    with live(tmp_path) as server, fairway.open(server.url, token=server.token("submit", "read")) as q:
+        token = server.token("work", "read")
+        with Running(server.url, functions.tell_pid, processes=processes, token=token) as running:
+            assert q.wait(q.put(b"x"), 60).state == "completed"
+            server.tokens.revoke(server.tokens.find(token).id)
+            error = running.error()
+            assert isinstance(error, fairway.Unauthorized) and "token" in str(error)
+
+
+@pytest.mark.real
+def test_work_ends_when_what_is_started_again_finds_no_queue_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "work.db"
+    fairway.open(path).close()
+    ran = Running(str(path), functions.die_once, processes=2, lease_seconds=1)
+    with ran as running, fairway.open(path) as q:
+        assert q.wait(q.put(b"x"), 60).state == "completed"
+        for file in tmp_path.iterdir():
+            file.unlink()
+        path.write_bytes(b"no queue" * 1000)
+        q.put(b"die")
+        assert isinstance(running.error(), fairway.NotFairway | fairway.StoreCorrupt)
+
+
+_UNGUARDED = """
+import sys
+import fairway
+def function(lease): ...
+fairway.work(sys.argv[1], function, processes=2)
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("where", ["script.py", "-"])
+def test_a_program_that_other_processes_cannot_import_is_told_so(tmp_path: Path, where: str) -> None:
+    (tmp_path / "script.py").write_text(_UNGUARDED)
+    done = subprocess.run(
+        [sys.executable, where, "work.db"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        input=_UNGUARDED,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(
+        "fairway.errors.BadArgument: no other process can begin with fn"
+    )
+
+
+def ending() -> Ending:
+    context = multiprocessing.get_context("spawn")
+    return Ending(context, context.RawValue("b", True))
+
+
+def test_a_process_tells_its_last_error_as_it_is() -> None:
+    left = ending()
+    assert not left.by_itself(0)
+    left.tell(None)
+    assert left.by_itself(-11)
+    left.tell(fairway.NotFound("there is no queue '\udc80\0'", queue="q"))
+    with pytest.raises(fairway.NotFound, match="there is no queue"):
+        left.by_itself(0)
+    left.tell(fairway.Forbidden("\x01" * 100_000, why="x" * 100_000))
+    with pytest.raises(fairway.Forbidden, match="^\x01{1000}"):
+        left.by_itself(0)
+    left.open()
+    assert not left.by_itself(0)
+
+
+def test_an_error_is_final_if_starting_again_does_not_cure_it() -> None:
+    final = {kind for kind in all_errors().values() if kind.final}
+    mistakes = {kind for kind in all_errors().values() if issubclass(kind, fairway.CallerError)}
+    assert final == mistakes - {fairway.SlowBody} | {fairway.QueueDeleted, fairway.StoreCorrupt}
 
 
 def test_several_processes_share_the_work(url: str) -> None:

@@ -1,6 +1,7 @@
 """Several workers: processes that run one function, started again when one dies.
 
-Guards: SIGTERM reaches all of them, and they end before their parent does; if it is killed, they end too.
+Guards: SIGTERM reaches all of them, and they end before their parent does; if it is killed, they end too. An error
+that is final ends all of them and is raised in the parent.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from fairway.errors import FairwayError
 from fairway.face.queue import Queue
 from fairway.runtime.restarting import Restarting
 from fairway.worker.crew import Crew
+from fairway.worker.ending import Ending
 from fairway.worker.loop import Function
 from fairway.worker.tally import CELLS, WHAT, Sums, Tally
 
@@ -47,13 +50,16 @@ class Family:
         many = processes if limit is None else min(processes, limit)
         # Every place has its own cells, which one process at a time writes: no lock that a killed one could hold.
         self._cells = [self._context.RawArray("q", CELLS) for _ in range(many)]
-        self._heard = 0  # signals; no Event: its handler would wait for the lock that this thread may hold
-        self._members = [
-            _Member(functools.partial(self._start, (open_queue, make, options, share, cells)))
+        began = self._context.RawValue("b", False)
+        given = [
+            (Ending(self._context, began), open_queue, make, options, share, cells)
             for share, cells in zip(_shares(limit, many), self._cells, strict=True)
         ]
+        self._heard = 0  # signals; no Event: its handler would wait for the lock that this thread may hold
+        self._members = [_Member(functools.partial(self._start, one), one[0]) for one in given]
 
     def _start(self, given: tuple[Any, ...]) -> multiprocessing.process.BaseProcess:
+        given[0].open()
         process = self._context.Process(target=run_member, args=given, name="fairway worker")
         process.start()
         return process
@@ -104,19 +110,20 @@ def _shares(limit: int | None, many: int) -> list[int | None]:
 class _Member:
     """One place, and the process that fills it now."""
 
-    def __init__(self, start: Any) -> None:
+    def __init__(self, start: Callable[[], multiprocessing.process.BaseProcess], ending: Ending) -> None:
         self._start = start
+        self._ending = ending
         self.process: multiprocessing.process.BaseProcess = start()
         self._again = Restarting(time.monotonic())
 
     def look(self) -> bool:
-        """Start it again if it died; False: it has ended by itself."""
+        """Start it again if it died; False: it has ended by itself. Raises the error by which it did."""
         now = time.monotonic()
         if self.process.is_alive():
             return True
-        if self.process.exitcode == 0:
-            return False
         if not self._again.awaited:
+            if self._ending.by_itself(self.process.exitcode):
+                return False
             _log.warning("a worker died (%s); another is started", self.process.exitcode)
             self._again.died(now)
         if self._again.due(now):
@@ -131,6 +138,7 @@ class _Member:
 
 
 def run_member(
+    ending: Ending,
     open_queue: Callable[[], Queue],
     make: Callable[[], Function],
     options: dict[str, Any],
@@ -138,6 +146,24 @@ def run_member(
     cells: Any,
 ) -> None:
     """The main function of a child."""
+    ending.begin()
+    try:
+        _work(open_queue, make, options, limit, cells)
+    except FairwayError as error:
+        if not error.final:
+            raise
+        ending.tell(error)
+    else:
+        ending.tell(None)
+
+
+def _work(
+    open_queue: Callable[[], Queue],
+    make: Callable[[], Function],
+    options: dict[str, Any],
+    limit: int | None,
+    cells: Any,
+) -> None:
     function = make()
     with open_queue() as queue:
         crew = Crew(queue, function, tally=Tally(limit, cells), own_process=True, **options)
