@@ -25,6 +25,12 @@ def die_once(lease: Lease) -> bytes:
     return b"lived"
 
 
+def leave_once(lease: Lease) -> None:
+    """The first try ends its whole process, as if all were well."""
+    if lease.attempt == 1:
+        os._exit(0)
+
+
 def mark_and_sleep(lease: Lease) -> bytes:
     """Say that it began, in the folder that the payload names, then take its time."""
     folder = Path((lease.payload or b"").decode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 
 import pytest
 
@@ -102,6 +103,95 @@ def test_an_exception_fails_the_chunk_and_it_is_tried_again(url: str) -> None:
         with Running(url, fails_first):
             assert q.wait(sub.id, 60).state == "completed"
         assert tries == [1, 2]
+
+
+class _Untold(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_whatever_a_function_raises_fails_its_chunk_and_no_other(jobs: int) -> None:
+    raised = [
+        SystemExit(0),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        _Untold(),
+        SyntaxError("x", ("f", 1, "a", "t")),  # type: ignore[arg-type]
+    ]
+
+    def raises(lease: fairway.Lease) -> None:
+        if lease.index < len(raised):
+            raise raised[lease.index]
+
+    with fairway.open(":memory:") as q:
+        q.submit(chunks=len(raised) + 3, attempts_max=1, policy="dead_letter")
+        options = {"strategy": None, "batch": 4, "lease_seconds": 60.0, "stop_when_empty": True}
+        tally, said = Tally(), list[str]()
+        Crew(q, raises, jobs, own_process=False, tally=tally, say=said.append, **options).run()
+        dead = {one.index: one.error for one in q.dead()}
+        assert (tally.sums().done, tally.sums().failed) == (3, len(raised))
+        assert all(type(error).__name__ in dead[index] for index, error in enumerate(raised))
+        assert len(said) == len(raised)
+
+
+@pytest.mark.real
+def test_a_process_whose_function_ends_it_with_0_is_started_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "work.db")
+    with fairway.open(path) as q, Running(path, functions.leave_once, processes=2, lease_seconds=1):
+        assert q.wait(q.submit([b"x"] * 4), 60).state == "completed"
+
+
+def test_what_a_function_makes_of_its_stop_is_no_failure(tmp_path: Path) -> None:
+    began = threading.Event()
+
+    def turns(lease: fairway.Lease) -> None:
+        began.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            raise OSError("the connection is in no state to be closed")
+
+    with fairway.open(":memory:") as q:
+        q.put(b"x", attempts_max=1)
+        tally = Tally()
+        options = {"strategy": None, "batch": 1, "lease_seconds": 60.0, "stop_when_empty": False}
+        crew = Crew(q, turns, own_process=False, tally=tally, **options)
+        thread = threading.Thread(target=crew.run)
+        thread.start()
+        assert began.wait(30)
+        crew.drain()
+        crew.drain()
+        thread.join(60)
+        assert (tally.sums().failed, tally.sums().released) == (0, 1)
+        assert q.reserve()[0].attempt == 1
+
+
+@pytest.mark.parametrize("line", range(1, 6))
+def test_a_stop_that_comes_as_the_function_ends_leaves_nothing_running(line: int) -> None:
+    """Else its lease would be thought to be worked on, and its process ended for not stopping."""
+    left, before = line, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        nonlocal left
+        if frame.f_code in (Loop._call.__code__, Loop._ended.__code__) and event == "line" and loop._running:
+            left -= 1
+            if left == 0:
+                loop.draining, loop._stopping = True, loop._running
+                signal.raise_signal(signal.SIGUSR2)
+        return trace
+
+    with fairway.open(":memory:") as q:
+        q.put(b"x")
+        options = {"strategy": None, "batch": 1, "lease_seconds": 60.0, "stop_when_empty": True}
+        loop = Loop(q, functions.reverse, own_process=False, tally=Tally(), **options)  # type: ignore[arg-type]
+        sys.settrace(trace)
+        try:
+            loop.run()
+        finally:
+            sys.settrace(before)
+    assert left == 0 and loop._running is None
 
 
 def test_what_a_function_must_not_return_is_told(url: str) -> None:
@@ -327,7 +417,7 @@ def test_a_process_tells_its_last_error_as_it_is() -> None:
     with pytest.raises(fairway.NotFound, match="there is no queue"):
         left.by_itself(0)
     left.tell(fairway.Forbidden("\x01" * 100_000, why="x" * 100_000))
-    with pytest.raises(fairway.Forbidden, match="^\x01{1000}"):
+    with pytest.raises(fairway.Forbidden, match=r"^\x01{1000}"):
         left.by_itself(0)
     left.open()
     assert not left.by_itself(0)

@@ -70,6 +70,17 @@ class Endable(ABC):
         """End what is done with this lease."""
 
 
+def _told(error: BaseException) -> tuple[str, str]:
+    """What is kept of an error, and one line for people. Not every error can tell itself."""
+    line = type(error).__name__
+    try:
+        line = f"{line}: {error}"
+        return traceback.format_exc(limit=-20), line
+    except Exception as other:
+        where = "".join(traceback.format_tb(error.__traceback__, limit=-20))
+        return f"{where}{line}, which cannot be told ({type(other).__name__})", line
+
+
 class Loop:
     """One worker in one thread."""
 
@@ -219,17 +230,25 @@ class Loop:
     def _one(self, lease: Lease) -> None:
         try:
             result = self._call(lease)
-        except Stopped:
-            if self._keeper.holds(lease):
-                self._give_back([lease])  # it was told twice to end
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a cancelled task's error is no Exception, nor is sys.exit's
+            self._running = None  # a signal may have come between the function and the word that it ended
+            if self._stopping is lease or isinstance(error, Stopped):
+                self._stopped(lease)
+            elif isinstance(error, Failed):
+                self._fail(lease, str(error), error.retry)
             else:
-                self._tally.count("lost")
-        except Failed as failed:
-            self._fail(lease, str(failed), failed.retry)
-        except Exception as error:
-            self._fail(lease, traceback.format_exc(limit=-20), True, f"{type(error).__name__}: {error}")
+                text, line = _told(error)
+                self._fail(lease, text, True, line)
         else:
             self._done.append((lease, result))
+
+    def _stopped(self, lease: Lease) -> None:
+        if self._keeper.holds(lease):
+            self._give_back([lease])  # it was told twice to end
+        else:
+            self._tally.count("lost")
 
     def _call(self, lease: Lease) -> bytes | None:
         self._running = lease
