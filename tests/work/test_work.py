@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 
@@ -447,6 +448,34 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
         until(lambda: q.stats().chunks_leased == 0)
         fairway.work(path, functions.die_once, stop_when_empty=True)
         assert q.submission(sub).state == "completed"
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("fails", [2, 3])
+def test_a_process_that_cannot_be_started_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
+) -> None:
+    """The second is one of the first, and its error is told; the third is started in the place of one that died."""
+    path, starts = str(tmp_path / "work.db"), []
+    real = SpawnProcess.start
+
+    def start(process: SpawnProcess) -> None:
+        starts.append(process)
+        if len(starts) == fails:
+            raise BlockingIOError(11, "no more processes")
+        real(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", start)
+    with fairway.open(path) as q:
+        sub = q.submit([b"die", b"x", b"y"])
+        with Running(path, functions.die_once, processes=2, lease_seconds=1) as running:
+            if fails == 2:
+                error = running.error()
+                assert isinstance(error, fairway.OurError) and "no more processes" in str(error)
+            else:
+                assert q.wait(sub, 60).state == "completed"
+                until(lambda: len(starts) == 4)
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.real

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairway.errors import FairwayError
+from fairway.errors import FairwayError, OurError
 from fairway.face.queue import Queue
 from fairway.runtime.restarting import Restarting
 from fairway.worker.crew import Crew
@@ -51,17 +51,20 @@ class Family:
         # Every place has its own cells, which one process at a time writes: no lock that a killed one could hold.
         self._cells = [self._context.RawArray("q", CELLS) for _ in range(many)]
         began = self._context.RawValue("b", False)
-        given = [
+        self._given = [
             (Ending(self._context, began), open_queue, make, options, share, cells)
             for share, cells in zip(_shares(limit, many), self._cells, strict=True)
         ]
         self._heard = 0  # signals; no Event: its handler would wait for the lock that this thread may hold
-        self._members = [_Member(functools.partial(self._start, one), one[0]) for one in given]
+        self._members: list[_Member] = []
 
     def _start(self, given: tuple[Any, ...]) -> multiprocessing.process.BaseProcess:
         given[0].open()
         process = self._context.Process(target=run_member, args=given, name="fairway worker")
-        process.start()
+        try:
+            process.start()
+        except OSError as error:
+            raise OurError(f"no process can be started now: {error}") from error
         return process
 
     def run(self, stop: threading.Event | None) -> Sums:
@@ -69,6 +72,8 @@ class Family:
         in_main = threading.current_thread() is threading.main_thread()
         before = {number: signal.signal(number, self._hear) for number in SIGNALS if in_main}
         try:
+            for given in self._given:
+                self._members.append(_Member(functools.partial(self._start, given), given[0]))
             while not self._heard and not (stop is not None and stop.is_set()):
                 alive = [member.look() for member in self._members]
                 if not any(alive):
@@ -127,10 +132,19 @@ class _Member:
             _log.warning("a worker died (%s); another is started", self.process.exitcode)
             self._again.died(now)
         if self._again.due(now):
-            self._again.started(now)
-            self.process.close()
-            self.process = self._start()
+            self._begin(now)
         return True
+
+    def _begin(self, now: float) -> None:
+        try:
+            process = self._start()
+        except OurError as error:
+            _log.warning("%s", error)
+            self._again.died(now)
+            return
+        self._again.started(now)
+        self.process.close()
+        self.process = process
 
     def hurry(self) -> None:
         if self.process.is_alive() and self.process.pid is not None:
