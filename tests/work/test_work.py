@@ -23,7 +23,7 @@ from fairway.errors import all_errors
 from fairway.worker.crew import Crew
 from fairway.worker.ending import Ending
 from fairway.worker.loop import Loop
-from fairway.worker.tally import Tally
+from fairway.worker.tally import CELLS, Tally
 from tests.server.live import live, served
 from tests.work import functions
 
@@ -448,6 +448,16 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
         until(lambda: q.stats().chunks_leased == 0)
         fairway.work(path, functions.die_once, stop_when_empty=True)
         assert q.submission(sub).state == "completed"
+
+
+def test_a_limit_counts_what_was_begun_and_not_what_a_process_waited_for_as_it_died() -> None:
+    cells = [0] * CELLS
+    died, again = Tally(5, cells), Tally(5, cells)
+    died.begin(2, died.ask(3))
+    assert [died.ask(2), died.ask(2), died.ask(2)] == [2, 1, 0]
+    assert again.ask(9) == 3
+    again.begin(3, 3)
+    assert again.ask(1) == 0
 
 
 @pytest.mark.real

@@ -177,7 +177,7 @@ class Loop:
 
     def _work(self) -> None:
         idle, pause = limits.IDLE_SECONDS, limits.CLIENT_PAUSE_SECONDS
-        while not self.draining and (many := self._tally.begin(self._batch)):
+        while not self.draining and (many := self._tally.ask(self._batch)):
             since = time.monotonic()
             try:
                 leases = self._reserved(many, 0.0 if self._stop_when_empty else idle)
@@ -208,7 +208,7 @@ class Loop:
             )
             return leases
         finally:
-            self._tally.unbegin(many - len(leases))
+            self._tally.begin(len(leases), many)
 
     def _batch_of(self, leases: list[Lease], since: float) -> None:
         self._keeper.hold(leases, since)

@@ -1,7 +1,7 @@
 """What became of a worker's chunks, and how many it may still begin.
 
 Guards: no more chunks are begun than the limit says, also by several threads, and by a process that was started again
-in the place of one that died.
+in the place of one that died; what one asked for that died before it was answered is not begun.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ class Tally:
     def __init__(self, limit: int | None = None, cells: MutableSequence[int] | None = None) -> None:
         self._limit = limit
         self._cells: MutableSequence[int] = [0] * CELLS if cells is None else cells
+        self._asked = 0  # of this process alone: it goes with it
         self._lock = threading.Lock()
 
     def count(self, what: What, many: int = 1) -> None:
         with self._lock:
             self._cells[WHAT.index(what)] += many
 
-    def begin(self, many: int) -> int:
-        """How many of so many chunks may be reserved now; they count as begun."""
+    def ask(self, many: int) -> int:
+        """How many of so many chunks may be reserved now."""
         with self._lock:
             if self._limit is not None:
-                many = max(0, min(many, self._limit - self._cells[_BEGUN]))
-            self._cells[_BEGUN] += many
+                many = max(0, min(many, self._limit - self._cells[_BEGUN] - self._asked))
+            self._asked += many
             return many
 
-    def unbegin(self, many: int) -> None:
-        """So many were not there to be reserved."""
+    def begin(self, many: int, asked: int) -> None:
+        """So many are here, of those that were asked for."""
         with self._lock:
-            self._cells[_BEGUN] -= many
+            self._asked -= asked
+            self._cells[_BEGUN] += many
 
     def sums(self) -> Sums:
         with self._lock:
