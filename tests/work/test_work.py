@@ -308,6 +308,11 @@ def test_bad_arguments_are_refused_before_anything_is_opened(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_queue_in_memory_is_not_worked_on_by_several_processes() -> None:
+    with pytest.raises(fairway.BadArgument, match="lives in one process"):
+        fairway.work(":memory:", functions.reverse, processes=2, stop_when_empty=True)
+
+
 @pytest.mark.real
 def test_what_is_wrong_with_the_address_is_told_before_processes_are_started(tmp_path: Path) -> None:
     stop = threading.Event()

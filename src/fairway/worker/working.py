@@ -61,6 +61,10 @@ def work(
     }
     opened = functools.partial(open_queue, url, queue, token=token)
     if processes > 1:
+        if url == ":memory:":
+            raise BadArgument(
+                "a queue in memory lives in one process; give a file, or processes=1", argument="url"
+            )
         _check_sendable(fn)
         with opened():
             pass  # what is wrong with it is told here: a process that fails is started again
