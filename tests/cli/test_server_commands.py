@@ -198,6 +198,16 @@ def test_a_certificate_that_is_none_is_told_before_anything_is_begun(
         assert "tls_cert" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_key_that_cannot_be_read_is_told_before_anything_is_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
+    (tmp_path / "w.db-server.key").mkdir()
+    assert run(["serve", "--store", str(tmp_path / "w.db"), "--port", "0", "--workers", workers]) == 1
+    told = capsys.readouterr()
+    assert "w.db-server.key" in told.err and "Fairway serves" not in told.out
+
+
 def test_a_folder_of_tokens_that_is_not_there_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,7 +24,7 @@ import msgspec
 from fairway import limits
 from fairway.errors import BadArgument
 from fairway.runtime.restarting import Restarting
-from fairway.server import metrics
+from fairway.server import metrics, secret
 from fairway.server.child import Orders
 from fairway.server.desk import OwnDesk
 from fairway.server.hosting import Hosting
@@ -52,6 +52,8 @@ def serve(settings: Settings, tell: Tell = lambda url: None) -> None:
         _check_file(settings.store)
     with _listening(settings) as listener:
         url = _url(settings, listener.getsockname()[1])
+        if not settings.cluster:
+            _check_secret(settings.secret_path)
         if settings.workers:
             Family(settings, listener).run(lambda: tell(url))
         else:
@@ -76,6 +78,15 @@ def _check_file(path: str) -> None:
         ) from error
     if os.path.exists(path):
         check_file(path)
+
+
+def _check_secret(path: str) -> None:
+    """As the certificate: each HTTP process reads it as it begins."""
+    try:
+        secret.load(path)
+    except OSError as error:
+        told = f"store: {path}, the server's own key beside it, cannot be read or made: {error.strerror}"
+        raise BadArgument(told, argument="store") from error
 
 
 def _check_certificate(settings: Settings) -> None:
