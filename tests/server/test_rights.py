@@ -345,6 +345,10 @@ def test_a_command_is_open_to_the_right_of_its_route_alone(server: Live, kind: t
     allowed = kind not in REFUSED and rights[SAME[kind]] in (right, "any")
     assert (answer.status_code == 403) is not allowed, answer.text
     assert answer.status_code != 401 and answer.status_code < 500, answer.text
+    if not allowed and kind not in REFUSED:
+        assert f"the right '{rights[SAME[kind]]}'" in str(
+            wire.error_of(answer.content, answer.headers["content-type"])
+        )
 
 
 @pytest.mark.parametrize("command", [Purge(), Finish("c", run="nobody")], ids=lambda one: type(one).__name__)

@@ -33,8 +33,9 @@ async def call(ask: Ask) -> Answer:
     asked: wire.Asked = ask.body
     command = asked.command
     kind = type(command)
-    if kind not in NEEDED or not ask.token.allows(NEEDED[kind], ask.queue.name):
-        raise Forbidden(f"this token may not {kind.__name__.lower()} here", right=NEEDED.get(kind) or "none")
+    right = NEEDED.get(kind)
+    if right is None or not ask.token.allows(right, ask.queue.name):
+        raise Forbidden(_why(kind.__name__, right, ask.queue.name), right=right or "none")
     command = ask.app.guard.check(command, ask.token)
     if kind is Register:
         return await _register(ask)
@@ -68,6 +69,12 @@ def _numbered(ask: Ask, asked: wire.Asked, command: Any) -> Call | None:
     number = checks.whole("number", asked.number, 1, 2**62)
     received = checks.whole("received", asked.received, 0, number - 1)
     return Call(command, client, number, received)
+
+
+def _why(call: str, right: str | None, queue: str) -> str:
+    if right is None:
+        return f"no token may call {call}"
+    return f"this token does not have the right {right!r} on queue {queue!r}, which the call {call} needs"
 
 
 async def _register(ask: Ask) -> Answer:
