@@ -189,6 +189,12 @@ class ReservationOpen(StateError):
     code, status = "reservation_open", 409
 
 
+class ReservationLapsed(StateError):
+    """The consumer gave no sign for too long, and chunks of this reservation went back; ask again for what is left."""
+
+    code, status = "reservation_lapsed", 409
+
+
 class ClientUnknown(StateError):
     """This client was never registered, or was silent too long and forgotten; the call was not executed. Open again."""
 

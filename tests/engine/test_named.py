@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from fairway.engine.commands import Complete, Consumers, Fail, Finish, Finished, Join, Reserve
-from fairway.errors import BadArgument, ConsumerFenced, LeaseLost, ReservationOpen, SeqTrimmed, TooLarge
+from fairway.engine.commands import Complete, Consumers, Fail, Finish, Finished, Join, Reserve, Reserved
+from fairway.engine.consumer import Consumer
+from fairway.errors import (
+    BadArgument,
+    ConsumerFenced,
+    LeaseLost,
+    ReservationLapsed,
+    ReservationOpen,
+    SeqTrimmed,
+    TooLarge,
+)
 from fairway.limits import CONSUMER_SILENT_SECONDS
 from fairway.model.page import results_of
-from tests.engine.desk import Desk, answer, attempts, chunks, small_journal, some, spread
+from tests.engine.desk import Desk, answer, attempts, chunks, small_journal, some, spread, through_windows
 
 
 def test_the_same_seq_is_handed_back_unchanged_with_finished_chunks_included() -> None:
@@ -429,3 +439,158 @@ def test_back_offs_are_counted() -> None:
     assert desk.stats().chunks_retrying == 2
     desk.pass_time(6)
     assert desk.stats().chunks_retrying == 0
+
+
+# -- a reservation that lapsed
+
+
+def whole(desk: Desk, epoch: int, seq: int) -> Reserved:
+    """Asked for unhalved, as one asks whose sink may have the batch already."""
+    return desk.call(Reserve(9, consumer="c", consumer_epoch=epoch, seq=seq, halve=False))
+
+
+def lapsed(desk: Desk, n: int = 3) -> tuple[int, Reserved]:
+    """A submission whose chunks a consumer held until it was silent for too long."""
+    x = desk.submit("a", n, policy="dead_letter")
+    given = whole(desk, desk.join("c"), 1)
+    desk.pass_time(CONSUMER_SILENT_SECONDS + 1)
+    return x, given
+
+
+@through_windows
+@pytest.mark.parametrize("way", ["at once", "restart", "power loss"])
+def test_a_reservation_that_lapsed_is_never_handed_back_as_if_it_were_whole(way: str) -> None:
+    desk = Desk()
+    lapsed(desk)
+    assert desk.stats().chunks_waiting == 3
+    if way == "restart":
+        desk.restart()
+    if way == "power loss":
+        desk.call(Join("another"))  # the lapse is synced with it
+        desk.power_loss()
+    epoch = desk.join("c")
+    for _ in range(2):
+        with pytest.raises(ReservationLapsed, match="3 chunks of seq 1"):
+            whole(desk, epoch, 1)
+    assert desk.stats().chunks_waiting == 3, "a refusal takes nothing"
+
+
+@through_windows
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_trim_completes_what_lapsed_and_nobody_took(restart: bool) -> None:
+    desk = Desk()
+    x, _ = lapsed(desk)
+    desk.pause("a")  # a small window lets go of it
+    for _ in range(9):
+        desk.submit("z")
+    if restart:
+        desk.restart()
+    epoch = desk.join("c")
+    desk.trim("c", epoch, 1, complete=True)
+    assert desk.show(x).state == "completed"
+    assert desk.call(Consumers())[0].seqs == []
+
+
+@through_windows
+@pytest.mark.parametrize("became", ["leased", "done", "failed", "given back", "dead", "cancelled"])
+def test_a_trim_does_not_complete_what_somebody_else_took(became: str) -> None:
+    desk = Desk()
+    x, given = lapsed(desk)
+    if became == "cancelled":
+        desk.cancel(x)
+    else:
+        other = desk.reserve()
+        assert chunks(other) == [(x, 0)]
+        if became == "done":
+            desk.complete(other)
+        if became in ("failed", "dead"):
+            desk.fail(other, retry=became == "failed", delay=0.0)
+        if became == "given back":
+            desk.release(other)
+    desk.restart()
+    epoch, done = desk.join("c"), desk.show(x).done
+    many = 3 if became == "cancelled" else 1
+    for _ in range(2):
+        with pytest.raises(ReservationLapsed, match=f"{many} chunks of seq 1"):
+            desk.trim("c", epoch, 1, complete=True)
+    assert desk.show(x).done == done, "a refused trim completes nothing"
+    assert desk.complete(some(given, (x, 0))) == ["ended" if became == "cancelled" else "lost"]
+
+
+def test_what_lapsed_leaves_the_reservation_of_who_asks_for_the_rest() -> None:
+    desk = Desk()
+    x, _ = lapsed(desk)
+    assert desk.named("c", desk.join("c"), 1).spans == []
+    desk.restart()
+    epoch = desk.join("c")
+    assert whole(desk, epoch, 1).spans == [], "it let go of them, and is whole again"
+    again = whole(desk, epoch, 2)
+    assert sorted(chunks(again)) == [(x, 0), (x, 1), (x, 2)]
+    desk.trim("c", epoch, 1, complete=True)
+    assert desk.show(x).done == 0, "they are another reservation's by now"
+    desk.trim("c", epoch, 2, complete=True)
+    assert desk.show(x).state == "completed"
+
+
+def test_a_late_result_of_each_chunk_that_lapsed_makes_the_reservation_whole() -> None:
+    desk = Desk()
+    x, given = lapsed(desk)
+    epoch = desk.join("c")
+    desk.complete(some(given, (x, 0), (x, 2)))
+    with pytest.raises(ReservationLapsed, match="1 chunks of seq 1"):
+        whole(desk, epoch, 1)
+    desk.complete(some(given, (x, 1)))
+    desk.restart()
+    epoch = desk.join("c")
+    assert whole(desk, epoch, 1).spans == given.spans
+    desk.trim("c", epoch, 1, complete=True)
+
+
+def test_a_part_that_was_renewed_lapses_later_than_its_silent_neighbours() -> None:
+    """A part has a deadline of its own; what is left of the reservation is not the batch that was handed out."""
+    desk = Desk()
+    x = desk.submit("a", 3)
+    given = whole(desk, desk.join("c"), 1)
+    desk.renew(some(given, (x, 2)), 3 * CONSUMER_SILENT_SECONDS)
+    desk.pass_time(CONSUMER_SILENT_SECONDS + 1)
+    desk.restart()
+    epoch = desk.join("c")
+    with pytest.raises(ReservationLapsed, match="2 chunks of seq 1"):
+        whole(desk, epoch, 1)
+    desk.trim("c", epoch, 1, complete=True)
+    assert desk.show(x).state == "completed"
+
+
+def test_forgotten_leases_of_a_reservation_lapse_too() -> None:
+    desk = Desk()
+    x = desk.submit("a", 2)
+    whole(desk, desk.join("c"), 1)
+    desk.restart(forget=True)
+    epoch = desk.join("c")
+    for ask in (lambda: whole(desk, epoch, 1), lambda: desk.trim("c", epoch, 1, complete=True)):
+        with pytest.raises(ReservationLapsed, match="2 chunks of seq 1"):
+            ask()
+    assert chunks(desk.reserve(9)) == [(x, 0), (x, 1)]
+
+
+def test_what_its_consumer_gave_back_itself_is_no_lapse() -> None:
+    desk = Desk()
+    x = desk.submit("a", 4, policy="dead_letter")
+    epoch = desk.join("c")
+    given = whole(desk, epoch, 1)
+    desk.fail(some(given, (x, 0)), delay=5)
+    desk.release(some(given, (x, 1)))
+    assert chunks(whole(desk, epoch, 1)) == [(x, 2), (x, 3)]
+    desk.trim("c", epoch, 1, complete=True)
+    assert desk.show(x).done == 2
+
+
+def test_a_reservation_that_an_older_version_stored_is_read() -> None:
+    """Its last field is missing there."""
+    desk = Desk()
+    desk.submit("a", 2)
+    given = desk.named("c", desk.join("c"), 1)
+    fields = msgspec.json.decode(msgspec.json.encode(desk.state.consumers["c"]))
+    fields[4] = {int(seq): named[:-1] for seq, named in fields[4].items()}
+    again = msgspec.convert(fields, Consumer, strict=False)
+    assert again.open[1].lapsed == 0 and again.open[1].spans == given.spans

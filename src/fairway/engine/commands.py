@@ -44,7 +44,8 @@ class Reserve(_Command, frozen=True, tag=3):
     consumer_epoch: int = 0
     seq: int = 0
     worker: int = 0  # which of its client's workers asks: a thread, a task
-    halve: bool = True  # a named one that comes again under a new epoch, with nothing completed, is halved
+    # A named one that comes again under a new epoch, with nothing completed, is halved; False: it is whole or refused.
+    halve: bool = True
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):

@@ -1,6 +1,7 @@
 """Named consumers: reservations that are handed back unchanged until they are trimmed.
 
-Guards: one process at a time speaks for a name; a reservation never gains a chunk.
+Guards: one process at a time speaks for a name; a reservation never gains a chunk, and knows how many it lost by
+its consumer's silence.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class Named(msgspec.Struct, array_like=True):
     completed: bool  # something of it was completed, so it no longer shrinks
     spans: list[LeasedSpan]
     given: int = 0  # chunks that the consumer's epoch was handed first: what it works on, though some may end meanwhile
+    lapsed: int = 0  # chunks that went back by themselves and that it has not completed since
 
 
 class Consumer(msgspec.Struct, array_like=True):

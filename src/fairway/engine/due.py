@@ -12,7 +12,7 @@ from fairway.engine.backlog import fit, refresh
 from fairway.engine.ending import end_late
 from fairway.engine.leases import held, settle
 from fairway.engine.named import expire_at
-from fairway.engine.returning import back_off_over, expire, expired, release_chunks
+from fairway.engine.returning import back_off_over, expire, expired, lapse, release_chunks
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
 from fairway.engine.waiting import serve, time_out
 from fairway.limits import PLAN_IDLE_SECONDS
@@ -111,7 +111,9 @@ def release_all(state: State) -> None:
     """The clean slate of a start that forgets leases: everything out goes back uncounted."""
     for hold in list(state.holds.values()):
         out = [(run, index) for run, index, _ in held(state, hold)]
-        release_chunks(state, hold, [(run, index) for run, index in out if run.state == "active"])
+        active = [(run, index) for run, index in out if run.state == "active"]
+        release_chunks(state, hold, active)
+        lapse(state, hold, len(active))
         for run, index in out:
             if run.state != "active":
                 settle(state, run, index, hold.count)

@@ -246,12 +246,20 @@ def _late(state: State, run: Run, index: int, hold: Hold | None, epoch: int, cou
             run.eligible = False
         del run.tried[index]
         touch(state, run)
-        for consumer in state.consumers.values():  # a named one that lapsed is unchanged from now on, too
-            for seq, named in consumer.open.items():
-                if named.count == count and named.epoch == epoch:
-                    _mark_named(state, consumer.name, seq)
+        _came_after_all(state, run, index, epoch, count)
         return "done"
     return "already" if index in run.done and run.done.won(index, epoch, count) else "lost"
+
+
+def _came_after_all(state: State, run: Run, index: int, epoch: int, count: int) -> None:
+    """A named reservation that lapsed is unchanged from now on, too, and one of its chunks is no longer missing."""
+    for consumer in state.consumers.values():
+        for named in consumer.open.values():
+            if named.count == count and named.epoch == epoch:
+                if any(id == run.id and 0 <= index - start < many for id, start, many, _ in named.spans):
+                    named.lapsed = max(0, named.lapsed - 1)
+                named.completed = True
+                state.dirty.write_now(Kind.CONSUMER, consumer.name)
 
 
 def _span_of_ended(

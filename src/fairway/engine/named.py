@@ -19,7 +19,14 @@ from fairway.engine.reserving import pick
 from fairway.engine.returning import attempts_max, release_chunks
 from fairway.engine.run import Run, Tried
 from fairway.engine.state import State
-from fairway.errors import BadArgument, ConsumerFenced, ReservationOpen, SeqTrimmed, TooLarge
+from fairway.errors import (
+    BadArgument,
+    ConsumerFenced,
+    ReservationLapsed,
+    ReservationOpen,
+    SeqTrimmed,
+    TooLarge,
+)
 from fairway.model.event import Happened, What
 from fairway.model.stored import Kind
 
@@ -76,6 +83,8 @@ def reserve_named(state: State, command: Reserve) -> Reserved | None:
         consumer.open[command.seq] = named
         keep(state, consumer)
     else:
+        if named.lapsed and not command.halve:
+            raise _lapsed(consumer, command.seq, named.lapsed)
         anew = named.handed_to != consumer.epoch
         if anew and not named.completed and command.halve:
             _halve(state, named, consumer.error)
@@ -128,8 +137,31 @@ def _spans_of(chunks: list[tuple[Run, int]]) -> list[LeasedSpan]:
 
 
 def _shrink(state: State, named: Named) -> None:
-    """Chunks that ended elsewhere leave a reservation of which nothing was completed."""
+    """Chunks that ended elsewhere, or went back, leave a reservation of which nothing was completed."""
     named.spans = _spans_of(still_out(state, named))
+    named.lapsed = 0
+
+
+def _still_its(state: State, named: Named) -> list[tuple[Run, int]]:
+    """The chunks that went back by themselves and that nobody took since: its receipt is still the latest."""
+    back: list[tuple[Run, int]] = []
+    for id, start, count, _ in named.spans if named.lapsed else ():
+        run = state.runs.get(id)
+        if run is None or run.state != "active":
+            continue
+        for index in range(start, start + count):
+            tried = run.tried.get(index)
+            latest = tried is not None and (tried.epoch, tried.count) == (named.epoch, named.count)
+            if latest and index in run.returned:
+                back.append((run, index))
+    return back
+
+
+def _lapsed(consumer: Consumer, seq: int, chunks: int) -> ReservationLapsed:
+    return ReservationLapsed(
+        f"{chunks} chunks of seq {seq} of consumer {consumer.name!r} went back to the queue, since it gave no sign for"
+        " consumer_silent_seconds: others may work on them. To go on with what is left, ask for it with halve=True"
+    )
 
 
 def _halve(state: State, named: Named, error: str) -> None:
@@ -172,7 +204,7 @@ def part_of(state: State, named: Named, chunks: list[tuple[Run, int]]) -> Part:
 
 
 def trim(state: State, command: Trim, found: Found) -> None:
-    """Forget reservations up to a seq; unfinished ones only if they are to be completed."""
+    """Forget reservations up to a seq; unfinished ones only if they are to be completed, and then whole."""
     consumer = consumer_of(state, command.consumer, command.consumer_epoch)
     seqs = sorted(seq for seq in consumer.open if seq <= command.seq)
     if not command.complete:
@@ -182,9 +214,14 @@ def trim(state: State, command: Trim, found: Found) -> None:
                     f"seq {seq} of consumer {consumer.name!r} has unfinished chunks; complete, fail or release them,"
                     " or trim with complete=True"
                 )
+    back = {seq: _still_its(state, consumer.open[seq]) for seq in seqs if command.complete}
+    for seq, chunks in back.items():
+        gone = consumer.open[seq].lapsed - len(chunks)
+        if gone:
+            raise _lapsed(consumer, seq, gone)
     for seq in seqs:
         named = consumer.open.pop(seq)
-        chunks = still_out(state, named)
+        chunks = still_out(state, named) + back.get(seq, [])
         if chunks:
             complete(state, Complete([part_of(state, named, chunks)]), found)
     consumer.trimmed = max(consumer.trimmed, command.seq)

@@ -20,6 +20,7 @@ from fairway.engine.state import State
 from fairway.errors import BadArgument
 from fairway.limits import DELAY_SECONDS_MAX, ERROR_BYTES_MAX
 from fairway.model.event import Happened, What
+from fairway.model.stored import Kind
 
 
 class _Batch:
@@ -131,6 +132,15 @@ def give_back(state: State, run: Run, index: int, batch: _Batch) -> None:
     batch.runs[run.id] = run
 
 
+def lapse(state: State, hold: Hold, chunks: int) -> None:
+    """Chunks of a named reservation went back, and its consumer did not say so: it may have used them."""
+    consumer = state.consumers.get(hold.consumer)
+    named = consumer.open.get(hold.seq) if consumer is not None else None
+    if chunks and named is not None and (named.epoch, named.count) == (hold.epoch, hold.count):
+        named.lapsed += chunks
+        state.dirty.write_now(Kind.CONSUMER, hold.consumer)
+
+
 def release_chunks(state: State, hold: Hold, chunks: list[tuple[Run, int]]) -> None:
     """Some chunks of a hold go back uncounted."""
     batch = _Batch()
@@ -141,12 +151,14 @@ def release_chunks(state: State, hold: Hold, chunks: list[tuple[Run, int]]) -> N
 
 def expire(state: State, hold: Hold) -> None:
     """The time of a hold is over: what is still out comes back, counted."""
-    batch = _Batch()
+    batch, back = _Batch(), 0
     for run, index, _ in list(held(state, hold)):
         if run.state != "active":
             settle(state, run, index, hold.count)
         else:
             expire_one(state, run, index, hold, batch)
+            back += 1
+    lapse(state, hold, back)
     _store(state, hold.epoch, hold.count, batch, What.EXPIRED, "the lease ran out", latest=True)
 
 

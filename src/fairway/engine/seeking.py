@@ -23,6 +23,7 @@ from fairway.engine.commands import (
     Reserved,
     Show,
     Submit,
+    Trim,
     Wait,
     Winners,
 )
@@ -57,6 +58,8 @@ class Seeking:
             case Finish() as command:
                 for one in command.completed:
                     self._completed(wanted, one)
+            case Trim() as command:
+                wanted.runs = [id for id in self._lapsed(command) if self._unknown(id)]
             case Reserve() as command:
                 wanted.runs = [id for id in self._handed_back(call, command) if self._unknown(id)]
             case Show() | Wait() | Cancel() as command:
@@ -95,6 +98,8 @@ class Seeking:
                 return [span[0] for part in command.parts for span in part.spans]
             case Finish():
                 return [id for one in command.completed for id in self.named(one)]
+            case Trim():
+                return [*self._lapsed(command)]
             case _:
                 return []
 
@@ -125,6 +130,13 @@ class Seeking:
         consumer = self._state.consumers.get(command.consumer) if command.consumer else None
         named = consumer.open.get(command.seq) if consumer is not None else None
         return {span[0] for span in named.spans} if named is not None else set()
+
+    def _lapsed(self, command: Trim) -> set[int]:
+        """The submissions of reservations that are to be completed though chunks of them went back."""
+        consumer = self._state.consumers.get(command.consumer) if command.complete else None
+        open = consumer.open.items() if consumer is not None else ()
+        lapsed = (named for seq, named in open if named.lapsed and seq <= command.seq)
+        return {span[0] for named in lapsed for span in named.spans}
 
     def _unknown(self, id: int) -> bool:
         return id not in self._state.runs and id not in self._state.recent_ends and 0 < id < 1 << 63

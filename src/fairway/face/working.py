@@ -63,7 +63,8 @@ class WorkVerbs:
 
         With nothing to hand out it waits up to `wait_seconds` and then gives an empty list.
         With consumer and seq the reservation has a name: asked again, the same chunks come back until `trim`.
-        Asked again by a new process with nothing completed, half of them go back first, unless `halve=False`.
+        Asked again by a new process with nothing completed, half of them go back first. With `halve=False` it comes
+        back whole, and is refused with ReservationLapsed when chunks of it went back because its consumer was silent.
         """
         command = Reserve(
             checks.whole("max", max, 1, limits.RESERVE_CHUNKS_MAX),
@@ -140,7 +141,11 @@ class WorkVerbs:
         return batch_of((yield Ask(command)))
 
     def trim(self, consumer: str, seq: int, *, complete: bool = False) -> Steps[None]:
-        """Forget the named reservations of a consumer up to seq; `complete` completes what is left."""
+        """Forget the named reservations of a consumer up to seq; `complete` completes what is left.
+
+        What went back because the consumer was silent is completed too while nobody took it since; else all of it
+        is refused with ReservationLapsed.
+        """
         name, last = checks.consumer(consumer), checks.seq(seq)
         flag = checks.flag("complete", complete)
         epoch = yield from self._joined(name)
