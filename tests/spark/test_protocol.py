@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -387,6 +388,97 @@ def test_available_now_sees_a_back_off_that_ends_while_it_looks(
         monkeypatch.setattr(looked, "reserve", slow)
         assert reader.latestOffset(start, ReadMaxRows(4)) == {"seq": 1}
         assert q.stats().chunks_leased == len(held) + len(failed) == CHUNKS
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_available_now_goes_by_the_time_of_the_queue(
+    url: str, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """The wall clock was set while the queue is open, or is that of another machine than the server's."""
+    with fairway.open(url) as q:
+        held = q.reserve(CHUNKS, lease_seconds=3600)
+        early = submit(url, numbers(1), tenant="early", delay_seconds=0.2)
+        late = submit(url, numbers(1), tenant="late", delay_seconds=3600.0)
+        time.sleep(0.5)
+        behind = time.time
+        monkeypatch.setattr(time, "time", lambda: behind() + hours * 3600)
+        reader, _ = Player(url, "references", lambda here: False).made()
+        start = reader.initialOffset()
+        reader.prepareForTriggerAvailableNow()
+        end = reader.latestOffset(start, ReadMaxRows(4))
+        assert end == {"seq": 1} and q.submission(early.id).leased == 1, "it is due"
+        submit(url, numbers(1), tenant="new")
+        assert reader.latestOffset({"seq": 0}, ReadMaxRows(4)) == end
+        assert not reader._reserve_old(2, 4), "the other is not, and what came later is not waited for"
+        assert q.submission(late.id).leased == 0 and q.stats().chunks_leased == len(held) + 1
+
+
+def test_available_now_asks_of_no_submission_again_and_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are put off stand before those that are not; each batch looks at the one that had chunks last."""
+    with fairway.open(url) as q:
+        first = q.reserve(CHUNKS, lease_seconds=3600)
+        for at in range(40):
+            submit(url, numbers(1), tenant=f"late{at}", delay_seconds=3600.0)
+        submit(url, numbers(20), tenant="now")
+        reader, writer = Player(url, "references", lambda here: False).made()
+        end = reader.initialOffset()
+        reader.prepareForTriggerAvailableNow()
+        looked = queues.attached(url, "default")
+        asked: list[int] = []
+        look = looked.submission
+        monkeypatch.setattr(looked, "submission", lambda id: (asked.append(id), look(id))[1])
+        counts = []
+        for _ in range(6):
+            before, start = len(asked), end
+            end = reader.latestOffset(start, ReadMaxRows(4))
+            counts.append(len(asked) - before)
+            if end == start:
+                break
+            parts = reader.partitions(start, end)
+            done = [writer.write(_over(reader.read(part), lambda t: t, None, "arrow")) for part in parts]
+            writer.commit(done, len(counts))
+        assert max(counts[1:5]) == 1 and max(counts) <= 50, counts
+        assert q.stats().chunks_leased == len(first) and q.stats().chunks_waiting == 40
+
+
+def test_available_now_ends_though_what_it_began_with_was_forgotten_meanwhile(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    player = Player(url, "references", lambda here: False)
+    submissions = fairway.Queue.submissions
+    gone = fairway.Submission(7, "active", "t", 1, 0, 0, 0, 0.0)
+    monkeypatch.setattr(fairway.Queue, "submissions", lambda *a, **k: [gone, *submissions(*a, **k)])
+    player.start()
+    monkeypatch.undo()
+    check(player)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_start_after_the_lapse_loses_and_doubles_nothing(
+    tmp_path: Path, unhurried: None, mode: str
+) -> None:
+    """Our own sink registers what it did; what comes a second time has no result yet."""
+    with ExitStack() as stack:
+        players: list[Player] = []
+        for place in PLACES:
+            where = str(tmp_path / f"{place}.db")
+            q = stack.enter_context(fairway.open(where))
+            q.configure(attempts_max=1000, consumer_silent_seconds=1.0)
+            submit(where, numbers(CHUNKS))
+            deaths = iter([False, True])
+            player = Player(
+                where, mode, lambda here, at=place, deaths=deaths: here == at and next(deaths, False)
+            )
+            player.complete = True  # a batch whose chunks went back has all counts, too
+            with pytest.raises(Killed):
+                player.start()
+            players.append(player)
+        time.sleep(1.5)
+        for player in players:
+            player.start()
+            check(player)
 
 
 def test_with_another_sink_only_what_was_always_wrong_fails_a_chunk(url: str) -> None:

@@ -5,7 +5,6 @@ Guards: what an offset stands for is stored in the queue before Spark hears of t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from math import ceil
@@ -19,8 +18,10 @@ from pyspark.sql.types import StructType
 from fairway import limits
 from fairway.errors import (
     BadArgument,
+    ConsumerFenced,
     FairwayError,
     LeaseLost,
+    NotFound,
     ObjectMissing,
     PayloadCorrupt,
     ReservationOpen,
@@ -34,6 +35,7 @@ from fairway.spark.renewing import Heart
 from fairway.spark.settings import Settings
 
 if TYPE_CHECKING:
+    from fairway.engine.commands import ConsumerView
     from fairway.face.queue import Queue
     from fairway.model.lease import Lease
 
@@ -95,8 +97,15 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _seqs(self, queue: Queue) -> list[int]:
         """The reservations that the queue still knows."""
+        return self._seen(queue).seqs
+
+    def _seen(self, queue: Queue) -> ConsumerView:
+        """This consumer as the queue knows it."""
         name = self.settings["consumer"]
-        return [seq for one in queue.consumers() if one.name == name for seq in one.seqs]
+        for one in queue.consumers():
+            if one.name == name:
+                return one
+        raise ConsumerFenced(f"the queue does not know consumer {name!r} any more; start the query again")
 
     def _reserve_now(self, seq: int, most: int) -> bool:
         return bool(self._reserved(seq, most, self.settings["waitSeconds"]))
@@ -116,20 +125,26 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return False
 
     def _left(self, queue: Queue) -> bool:
-        """Whether a submission of the start has a chunk that is neither over nor leased nor put off."""
-        targets, still = self._targets or [], []
-        found = False
+        """Whether a submission of the start has a chunk that is neither over nor leased nor put off.
+
+        The next look begins with the one that had: those before it are asked again only when it has none left.
+        """
+        # When it last heard of us, by its own time: things are due by that, and the wall clock may be elsewhere.
+        now = self._seen(queue).seen
+        targets, passed = self._targets or [], list[int]()
         for at, id in enumerate(targets):
-            one = queue.submission(id)
+            try:
+                one = queue.submission(id)
+            except NotFound:
+                continue  # it ended, and its retention is over
             if one.state != "active":
                 continue
-            still.append(id)
-            if one.left > one.leased and not one.paused and one.not_before <= time.time():
-                found = True
-                still += targets[at + 1 :]
-                break
-        self._targets = still
-        return found
+            if one.left > one.leased and not one.paused and one.not_before <= now:
+                self._targets = targets[at:] + passed
+                return True
+            passed.append(id)
+        self._targets = passed
+        return False
 
     def _reserved(self, seq: int, most: int = 1, wait_seconds: float = 0.0) -> list[Lease]:
         """The reservation of this seq, made now if it is new."""
