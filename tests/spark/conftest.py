@@ -40,6 +40,7 @@ SHARING = {
     for name in (
         "process",
         "rows",
+        "foreign_sinks",
         "server",
         "produce",
         "tpch",

@@ -24,6 +24,7 @@ from fairway.errors import (
     NotFound,
     ObjectMissing,
     PayloadCorrupt,
+    ReservationLapsed,
     ReservationOpen,
     SeqTrimmed,
 )
@@ -56,6 +57,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.rows and settings["completeOn"] == "sinkCommit":
             settings.need("run", "with emit=rows source and sink share a text that is new for every start")
         self.schema = arrow_of(schema)
+        self._foreign = settings["completeOn"] == "sourceCommit"  # the sink is not ours
         self._epoch = 0
         self._targets: list[int] | None = None  # with availableNow: the submissions that existed at the start
         self._heart = None
@@ -157,33 +159,56 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 consumer=settings["consumer"],
                 seq=seq,
                 # Another sink may have written the whole batch already, so it must come again as it was.
-                halve=settings["completeOn"] == "sinkCommit",
+                halve=not self._foreign,
             )
+        except ReservationLapsed as error:
+            raise self._lapsed(seq) from error
         except SeqTrimmed as error:
+            anew = "a new consumer name" + (" and, for files, an empty folder" if self._foreign else "")
             raise SeqTrimmed(
                 f"the checkpoint of consumer {settings['consumer']!r} is gone or older than the queue: it asks for"
-                f" batch {seq}, which is finished. Start with the newest checkpoint, or with a new consumer name; what"
-                " this one still holds comes back when it was silent for consumer_silent_seconds"
+                f" batch {seq}, which is finished. Start with the newest checkpoint, or with {anew}; what this one"
+                " still holds comes back when it was silent for consumer_silent_seconds"
             ) from error
         if leases and self._heart is not None:
             self._heart.watch(seq, leases[0].deadline)
         return leases
 
+    def _lapsed(self, seq: int) -> ReservationLapsed:
+        """What became of a batch that another sink may have, and the way out."""
+        name = self.settings["consumer"]
+        return ReservationLapsed(
+            f"chunks of batch {seq} of consumer {name!r} went back to the queue, since nothing was heard of this query"
+            " for consumer_silent_seconds. They come again in later batches, and the sink may have their rows already."
+            f' First see whether it has the batch whose offset is {{"seq": {seq}}}, and take its rows out; then call'
+            f" queue.reserve(consumer={name!r}, seq={seq}), by which the batch lets go of them, and start again"
+        )
+
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        self._queue()
-        rows = [
-            reference(lease, self._epoch)
-            for seq in range(start["seq"] + 1, end["seq"] + 1)
-            for lease in self._reserved(seq)
-        ]
+        queue = self._queue()
+        seqs = range(start["seq"] + 1, end["seq"] + 1)
+        if self._foreign:
+            self._check_known(queue, seqs)
+        rows = [reference(lease, self._epoch) for seq in seqs for lease in self._reserved(seq)]
         per_task = self.settings["chunksPerTask"] or ceil(len(rows) / limits.SPARK_TASKS) or 1
         return tasks(rows, per_task)
 
+    def _check_known(self, queue: Queue, seqs: range) -> None:
+        """A batch that is in Spark's log is never made anew: another sink that has it would skip what is in it now."""
+        for seq in set(seqs).difference(self._seqs(queue)):
+            raise NotFound(
+                f"the queue does not hold batch {seq} of consumer {self.settings['consumer']!r}, which this checkpoint"
+                " has begun: the batch is finished and the checkpoint older than the queue, or the queue is another one"
+                " or an older copy. Give the two that belong together; else start anew with another consumer name, an"
+                " empty checkpoint and, for files, an empty folder"
+            )
+
     def commit(self, end: dict[str, int]) -> None:
-        settings = self.settings
-        foreign = settings["completeOn"] == "sourceCommit"
+        settings, queue = self.settings, self._queue()
         try:
-            self._queue().trim(settings["consumer"], end["seq"], complete=foreign)
+            queue.trim(settings["consumer"], end["seq"], complete=self._foreign)
+        except ReservationLapsed as error:
+            raise self._lapsed(end["seq"]) from error
         except ReservationOpen as error:
             raise ReservationOpen(
                 f"batch {end['seq']} of consumer {settings['consumer']!r} has unfinished chunks: end the query with"
@@ -220,7 +245,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _of_the_chunk(self) -> tuple[type[FairwayError], ...]:
         """What is wrong with a chunk, and not with the place where it is read."""
-        if self.settings["completeOn"] == "sinkCommit":
+        if not self._foreign:
             return BadArgument, ObjectMissing, PayloadCorrupt
         # Another sink may have its rows already. A column that is missing now was missing then.
         return (BadArgument,)
