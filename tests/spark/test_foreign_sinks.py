@@ -240,6 +240,27 @@ def test_a_batch_that_the_queue_does_not_hold_is_never_made_anew(tmp_path: Path,
         assert q.stats().chunks_waiting == CHUNKS and q.stats().reservations == 0
 
 
+def test_a_batch_that_the_sink_took_for_one_that_it_has_is_not_completed(
+    tmp_path: Path, unhurried: None
+) -> None:
+    """A new checkpoint numbers its batches from 0, and the folder has those numbers from the one before."""
+    url = str(tmp_path / "q.db")
+    with fairway.open(url) as q:
+        submit(url, numbers(4))
+        old = Files(url)
+        old.start()
+        submit(url, numbers(CHUNKS)[4:], tenant="more")
+        new = Files(url)
+        new.consumer, new.batches = "g", old.batches
+        for _ in range(len(old.batches)):
+            with pytest.raises(fairway.BadArgument, match="never read it"):
+                new.start()
+            assert q.stats().chunks_waiting == 4
+        new.start()  # from here on it has numbers that the folder does not have
+        assert new.rows == once()
+        assert {one.state for one in q.submissions()} == {"completed"}
+
+
 # -- with Spark
 
 
@@ -314,4 +335,19 @@ def test_rows_in_files_come_once_though_a_start_comes_after_the_lapse(
         patiently(lambda: run(spark, url, tmp_path))
         assert written(spark, tmp_path) == once()
         assert {one.state for one in q.submissions()} == {"completed"}
+    fairway.spark.release()
+
+
+def test_a_folder_that_another_checkpoint_wrote_to_loses_no_rows(spark: Any, tmp_path: Path) -> None:
+    """Spark's file sink passes batches over whose numbers it has, whoever wrote them."""
+    fairway.spark.register(spark)
+    url = str(tmp_path / "q.db")
+    with fairway.open(url) as q:
+        submit(url, numbers(4))
+        patiently(lambda: run(spark, url, tmp_path))
+        submit(url, numbers(CHUNKS)[4:], tenant="more")
+        refused(spark, url, tmp_path, fairway.BadArgument, "g")
+        assert q.stats().chunks_waiting == 4 and q.stats().chunks_leased == 0
+        patiently(lambda: run(spark, url, tmp_path, "g"))
+        assert written(spark, tmp_path) == once()
     fairway.spark.release()

@@ -61,6 +61,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._epoch = 0
         self._targets: list[int] | None = None  # with availableNow: the submissions that existed at the start
         self._heart = None
+        self._unread: set[int] = set()  # batches that were made here and that Spark has not asked for
 
     # -- on the driver
 
@@ -95,6 +96,8 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._reserved(seq)
         elif not (self._reserve_now(seq, most) if self._targets is None else self._reserve_old(seq, most)):
             return start
+        else:
+            self._unread.add(seq)
         return {"seq": seq}
 
     def _seqs(self, queue: Queue) -> list[int]:
@@ -189,6 +192,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         seqs = range(start["seq"] + 1, end["seq"] + 1)
         if self._foreign:
             self._check_known(queue, seqs)
+        self._unread.difference_update(seqs)
         rows = [reference(lease, self._epoch) for seq in seqs for lease in self._reserved(seq)]
         per_task = self.settings["chunksPerTask"] or ceil(len(rows) / limits.SPARK_TASKS) or 1
         return tasks(rows, per_task)
@@ -205,6 +209,15 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, int]) -> None:
         settings, queue = self.settings, self._queue()
+        if self._foreign and end["seq"] in self._unread:
+            queue.release(self._reserved(end["seq"]))  # the next start must not take it for written either
+            raise BadArgument(
+                f"Spark committed batch {end['seq']} of consumer {settings['consumer']!r} and never read it, so its"
+                " chunks went back: the sink took it for one that it has, since another checkpoint was used with it"
+                " before (or a function of yours did nothing with it). Start with another consumer name, an empty"
+                " checkpoint and, for files, an empty folder",
+                argument="completeOn",
+            )
         try:
             queue.trim(settings["consumer"], end["seq"], complete=self._foreign)
         except ReservationLapsed as error:
