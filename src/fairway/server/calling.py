@@ -34,7 +34,7 @@ async def call(ask: Ask) -> Answer:
     command = asked.command
     kind = type(command)
     right = NEEDED.get(kind)
-    if right is None or not ask.token.allows(right, ask.queue.name):
+    if kind not in NEEDED or not ask.token.allows(right, ask.queue.name):
         raise Forbidden(_why(kind.__name__, right, ask.queue.name), right=right or "none")
     command = ask.app.guard.check(command, ask.token)
     if kind is Register:
@@ -73,7 +73,7 @@ def _numbered(ask: Ask, asked: wire.Asked, command: Any) -> Call | None:
 
 def _why(call: str, right: str | None, queue: str) -> str:
     if right is None:
-        return f"no token may call {call}"
+        return f"this token may not call {call} on queue {queue!r}"
     return f"this token does not have the right {right!r} on queue {queue!r}, which the call {call} needs"
 
 
