@@ -202,6 +202,21 @@ def test_what_a_function_must_not_return_is_told(url: str) -> None:
         assert "returns bytes or None, not str" in next(q.dead()).error
 
 
+def test_an_error_is_told_from_the_functions_first_line_on(url: str) -> None:
+    def inner() -> None:
+        raise ValueError("cannot read this")
+
+    def outer(lease: fairway.Lease) -> None:
+        inner()
+
+    with fairway.open(url) as q:
+        q.put(b"x", attempts_max=1)
+        fairway.work(url, outer, stop_when_empty=True)
+        said = next(q.dead()).error
+    assert said.startswith("Traceback") and said.rstrip().endswith("ValueError: cannot read this")
+    assert "in outer" in said and "in inner" in said and "loop.py" not in said
+
+
 def test_leases_are_renewed_while_a_function_runs(url: str) -> None:
     seen: list[int] = []
 

@@ -72,12 +72,15 @@ class Endable(ABC):
 
 def _told(error: BaseException) -> tuple[str, str]:
     """What is kept of an error, and one line for people. Not every error can tell itself."""
-    line = type(error).__name__
+    line, trace = type(error).__name__, error.__traceback__
+    # From the function's own first line on: how we called it tells its author nothing.
+    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
     try:
         line = f"{line}: {error}"
-        return traceback.format_exc(limit=-20), line
+        return "".join(traceback.format_exception(type(error), error, trace, limit=-20)), line
     except Exception as other:
-        where = "".join(traceback.format_tb(error.__traceback__, limit=-20))
+        where = "".join(traceback.format_tb(trace, limit=-20))
         return f"{where}{line}, which cannot be told ({type(other).__name__})", line
 
 

@@ -52,7 +52,7 @@ def work(
     checks.whole("batch", batch, 1, limits.RESERVE_CHUNKS_MAX)
     checks.number("lease_seconds", lease_seconds, limits.LEASE_SECONDS_MIN, limits.LEASE_SECONDS_MAX)
     if not callable(fn) or inspect.iscoroutinefunction(fn):
-        checks.refuse("fn", "a function that takes a lease, not a coroutine", fn)
+        checks.refuse("fn", "a function that takes a lease and is no coroutine", fn)
     options = {
         "strategy": checks.strategy(strategy) or None,
         "batch": batch,
