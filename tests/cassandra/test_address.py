@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import fairway
-from fairway.errors import BadArgument, NeedMissing
+from fairway.errors import BadArgument, NeedMissing, StoreFailed
 from fairway.store.cassandra import Address
 from fairway.store.cassandra.opening import _copies
 
@@ -72,6 +72,11 @@ def test_options_of_a_cluster_are_refused_elsewhere(tmp_path) -> None:
             fairway.open(tmp_path / "work.db", **more)
     with pytest.raises(BadArgument, match="no host to attach"):
         fairway.open("cassandra://h/k", host=False)
+
+
+def test_hosts_without_an_address_are_named() -> None:
+    with pytest.raises(StoreFailed, match=r"no address is found for nowhere\.invalid, neither\.invalid"):
+        fairway.open("cassandra://nowhere.invalid,neither.invalid/work")
 
 
 def test_without_the_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from itertools import repeat
 from typing import Any, Final
 
-from cassandra import ConsistencyLevel
+from cassandra import ConsistencyLevel, UnresolvableContactPoints
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, ResponseFuture, Session
 from cassandra.policies import (
@@ -26,7 +26,7 @@ from cassandra.policies import (
 )
 from cassandra.query import BatchStatement, BatchType, PreparedStatement, Statement, tuple_factory
 
-from fairway.errors import Closed
+from fairway.errors import Closed, StoreFailed
 from fairway.limits import (
     CASSANDRA_CONNECT_SECONDS,
     CASSANDRA_DRIVER_THREADS,
@@ -78,7 +78,13 @@ class Connection:
     @classmethod
     def open(cls, address: Address, policy: LoadBalancingPolicy | None = None) -> Connection:
         """Connect; the keyspace need not exist."""
-        cluster = _cluster(address, policy)
+        try:
+            cluster = _cluster(address, policy)
+        except UnresolvableContactPoints as error:
+            names = ", ".join(host for host, _ in address.hosts)
+            raise StoreFailed(
+                f"no address is found for {names}; the call had no effect. Check the URL, and how names are looked up"
+            ) from error
         try:
             session = cluster.connect()
         except Exception as error:
