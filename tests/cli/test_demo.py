@@ -45,6 +45,14 @@ def test_a_story_out_of_bounds_is_refused(chunks: int) -> None:
         story(chunks, 1)
 
 
+@pytest.mark.parametrize("how", [[], ["--embedded"]])
+def test_no_chunks_are_out_of_bounds_too(
+    how: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(["demo", "--chunks", "0", "--dir", str(tmp_path), *how]) == 1
+    assert "--chunks must be from" in capsys.readouterr().err
+
+
 # -- the figures
 
 

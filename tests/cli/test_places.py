@@ -85,6 +85,12 @@ def test_a_message_that_was_taken_for_the_file_is_explained(cli: Cli) -> None:
     assert "there is no file hello; the first argument names it, unless --store" in told.err
 
 
+def test_a_folder_is_no_file(cli: Cli, tmp_path: Path) -> None:
+    for words in (["status", tmp_path], ["put", tmp_path, "--host", "hello"]):
+        told = cli(*words)
+        assert told.code == FAILED and f"{tmp_path} is no file" in told.err
+
+
 def test_a_queue_that_is_not_there_is_not_made_and_those_that_are_there_are_named(
     cli: Cli, file: Path
 ) -> None:

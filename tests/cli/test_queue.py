@@ -89,6 +89,18 @@ def test_tenants_are_listed_weighed_and_paused(cli: Cli, file: Path) -> None:
     assert cli("tenants", file, "acme", "--pause", "--resume", "--host").code == FAILED
 
 
+def test_a_tenant_that_is_not_there_is_told_by_name(cli: Cli, file: Path) -> None:
+    told = cli("tenants", file, "acmee")
+    assert (told.code, told.out) == (FAILED, "") and "there is no tenant 'acmee'" in told.err
+    assert cli("tenants", file, "acmee", "--json").error["code"] == "not_found"
+
+
+def test_a_redrive_of_all_says_so_if_nothing_is_dead(cli: Cli, file: Path) -> None:
+    told = cli("redrive", file, "--all", "--host")
+    assert (told.code, told.out) == (DONE, "no chunk is dead\n")
+    assert cli("redrive", file, "--all", "--host", "--json").out == ""
+
+
 def test_status_tells_of_the_queue_and_of_submissions(cli: Cli, file: Path) -> None:
     told = cli("status", file, "--json").json
     assert (told["stats"]["chunks_waiting"], told["more"]) == (13, False)

@@ -119,6 +119,8 @@ def _found(place: str, queue: str) -> str:
             f"there is no file {place}; the first argument names it, unless --store or FAIRWAY_STORE does;"
             f" make it with: fairway queue create {place}"
         )
+    if not os.path.isfile(path):
+        raise BadArgument(f"{place} is no file; give the path of a queue's file")
     names = queue_names(path)
     if queue not in names:
         there = ", ".join(names) or "none"

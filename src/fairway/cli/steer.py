@@ -39,6 +39,8 @@ def redrive(place: Place, /, *ids: Id, all: Flag = False, where: MayHost = MINE)
     with changing(place, where) as queue:
         if all:
             ids = tuple(_with_dead(queue))
+            if not ids and not where.json:
+                saying.say("no chunk is dead")
         return _each(
             ids, queue.redrive, lambda one: f"submission {one.id} is active, life {one.life}", where.json
         )

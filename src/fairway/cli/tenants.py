@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from fairway.cli import saying
 from fairway.cli.places import HERE, MINE, Flag, MayHost, Place, Where, changing, reading
 from fairway.engine.commands import TenantView
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, NotFound
 
 
 def tenants(
@@ -32,8 +32,12 @@ def tenants(
     if weight is None and not pause and not resume:
         with reading(place, where) as queue:
             found = [view for view in queue.tenants() if tenant is None or view.name == tenant]
+        if tenant is not None and not found:
+            raise NotFound(
+                f"there is no tenant {tenant!r} here: none with work, a weight or a pause of its own"
+            )
         _show(found, where.json)
-        return 0 if found or tenant is None else 1
+        return 0
     if tenant is None:
         raise BadArgument("say which tenant: fairway tenants PLACE TENANT --weight 5")
     if pause and resume:

@@ -51,13 +51,19 @@ def run(
             highlight=False,
         )
     if embedded or lacking is not None:
-        told = plain.embedded(chunks or (plain.QUICK_CHUNKS if quick else plain.CHUNKS), dir, seed, console)
+        told = plain.embedded(
+            _asked(chunks, plain.QUICK_CHUNKS if quick else plain.CHUNKS), dir, seed, console
+        )
     else:
         from fairway.cli.demo import pipeline
 
         told = pipeline.pipeline(
-            chunks or (pipeline.QUICK_CHUNKS if quick else pipeline.CHUNKS), dir, seed, console
+            _asked(chunks, pipeline.QUICK_CHUNKS if quick else pipeline.CHUNKS), dir, seed, console
         )
     if json:
         saying.say_json(told)
     return 1 if told["problems"] else 0
+
+
+def _asked(chunks: int | None, unless: int) -> int:
+    return unless if chunks is None else chunks
