@@ -64,6 +64,21 @@ def test_one_look_as_text_and_as_json(cli: Cli, hosted: Path) -> None:
     assert len(views) == 3 and len(views[2]["trend"]) == 3
 
 
+def test_where_no_terminal_is_each_look_is_printed_as_it_is_made(hosted: Path) -> None:
+    command = [sys.executable, "-m", "fairway.cli", "top", str(hosted), "--interval", "100ms"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            seen = 0
+            for line in process.stdout:
+                seen += line.startswith("fairway top")
+                if seen == 3:
+                    break
+            assert seen == 3
+        finally:
+            process.kill()
+
+
 def view_of(tenants: int, consumers: int = 2, name: str = "tenant") -> View:
     stats = QueueStats("default", 9, 8, 7, 6, 5, tenants, 3, 2, False, 1, 1, 1)
     shares = [

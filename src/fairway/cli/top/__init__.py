@@ -27,6 +27,8 @@ def top(
 ) -> int:
     """Watch a queue live: throughput, tenants, consumers. q or Ctrl-C ends it.
 
+    Where there is no terminal it prints a screen for each look.
+
     Parameters
     ----------
     interval
@@ -41,7 +43,7 @@ def top(
     with Sampler(place, where) as sampler:
         if once:
             sampler.take()  # a rate needs two looks
-        if where.json or once:
+        if where.json or once or not saying.console().is_terminal:
             _print(sampler, interval, looks, where.json, once)
         else:
             _draw(sampler, interval, looks)
@@ -70,7 +72,7 @@ def _draw(sampler: Sampler, interval: float, looks: int | None) -> None:
     from fairway.cli.top.screen import drawn
 
     console = saying.console()
-    with Keys() as keys, Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+    with Keys() as keys, Live(console=console, screen=True, auto_refresh=False) as live:
         while looks is None or looks > 0:
             view = sampler.take()
             live.update(drawn(view, console.width, console.height), refresh=True)
