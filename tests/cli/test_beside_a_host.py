@@ -55,8 +55,8 @@ def test_every_command_works_beside_a_host_and_speaks_json(cli: Cli, hosted: Pat
         "queue": "default",
         "deleted": True,
     }  # last: the host hears of it
-    # The audit starts Spark: tests/spark/test_audit_queue.py has it.
-    assert used == {one.name for one in (*COMMANDS, *QUEUE_COMMANDS)} - {"completion", "audit"}
+    # The audit starts Spark (tests/spark/test_audit_queue.py has it), and a server is a host (tests/server).
+    assert used == {one.name for one in (*COMMANDS, *QUEUE_COMMANDS)} - {"completion", "audit", "serve"}
 
 
 def test_a_backup_is_told_and_a_second_one_replaces_it_only_when_asked(cli: Cli, file: Path) -> None:

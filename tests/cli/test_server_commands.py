@@ -130,10 +130,17 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         settings({}, {}, str(tmp_path / "bad.toml"))
 
 
+def test_the_store_is_given_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", str(tmp_path / "w.db"), "--store", str(tmp_path / "v.db")]) == 2
+    assert "Too many arguments" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.real
-def test_where_it_serves_is_told_to_programs_as_json(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [["--store"], []], ids=["by an option", "as every place is"])
+def test_where_it_serves_is_told_to_programs_as_json(tmp_path: Path, named: list[str]) -> None:
     store = str(tmp_path / "w.db")
-    command = [sys.executable, "-m", "fairway.cli", "serve", "--store", store, "--port", "0", "--json"]
+    command = [sys.executable, "-m", "fairway.cli", "serve", *named, store, "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline())

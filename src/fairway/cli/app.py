@@ -8,30 +8,56 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, CycloptsPanel, MissingArgumentError, Parameter, UnusedCliTokensError
 from rich.console import Console
 
 from fairway import __version__
 from fairway.cli import commands
-from fairway.cli.arguments import placed
+from fairway.cli.arguments import STORE, placed
 from fairway.errors import FairwayError
 
 DONE, FAILED, USAGE = 0, 1, 2
 
+HELP: Final = """\
+A fair, durable work queue for multi-tenant data pipelines.
+
+A queue lies in a file, or behind a server. To begin:
+  fairway queue create work.db
+  fairway put work.db --host --tenant acme hello world
+  fairway work work.db --until-empty 'tr a-z A-Z'
+  fairway status work.db --state any
+
+`fairway COMMAND --help` tells a command's options, with examples; `fairway demo` shows what Fairway is for."""
+
+
+def _default(value: object) -> str | None:
+    """A default as the help tells it; what is off, empty or left to the queue is not told."""
+    if value is None or value is False or value in ("", ()):
+        return None
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 app = App(
     name="fairway",
-    help="A fair, durable work queue for multi-tenant data pipelines.",
+    help=HELP,
+    help_format="plaintext",
     version=__version__,
     result_action="return_value",
-    group_commands=Group("Commands", sort_key=1000),  # behind the groups that have a name
+    group_commands=commands.OTHERS,
+    default_parameter=Parameter(negative="", show_default=_default),
 )
 # Named, not imported: a command loads what it needs when it is called.
 commands.register(app)
 app.command("fairway.cli.demo:run", name="demo", help="Run the main job on Spark, fair and unfair.")
-app.command("fairway.cli.serve:serve", name="serve", help="Serve the queues of a file over HTTP.")
-app.command("fairway.cli.token:app", name="token", help="Make, list and revoke the tokens of a server.")
+app.command(
+    "fairway.cli.token:app",
+    name="token",
+    help="Make, list and revoke the tokens of a server.",
+    group=commands.SERVE,
+)
 app.command("fairway.cli.sim:sim", name="sim", help="Simulate histories under faults and check each of them.")
 app.command(
     "fairway.cli.verify:verify", name="verify", help="Check a history that a simulation or a test wrote."
@@ -57,13 +83,19 @@ def run(arguments: Sequence[str]) -> int:
     """Carry out a command and give its exit code."""
     errors = Console(stderr=True)
     json = "--json" in arguments
+    chain: tuple[str, ...] = ()
     try:
         chain, _, rest = app.parse_commands(list(arguments))
         words = placed(commands.PLACED, chain, rest, os.environ)
-        told = app(words, exit_on_error=False, print_error=not json, error_console=errors)
+        told = app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
+        said = _said(error, chain)
         if json:
-            _say_json("usage", str(error))
+            _say_json("usage", said)
+        else:
+            errors.print(CycloptsPanel(said))
+            more = "tells how it is used" if chain else "lists the commands"
+            errors.print(f"`{' '.join(('fairway', *chain))} --help` {more}.", markup=False, highlight=False)
         return USAGE
     except FairwayError as error:
         if json:
@@ -82,6 +114,17 @@ def run(arguments: Sequence[str]) -> int:
         errors.print("fairway: interrupted", style="red")
         return FAILED
     return told if isinstance(told, int) else DONE
+
+
+def _said(error: CycloptsError, chain: tuple[str, ...]) -> str:
+    """What was not understood, in words of ours where those of the parser say too little."""
+    if isinstance(error, UnusedCliTokensError):
+        return f"Too many arguments: {' '.join(error.unused_tokens or ())}"
+    missing = error.argument.name if isinstance(error, MissingArgumentError) and error.argument else ""
+    if missing != "PLACE":
+        return str(error)
+    example = " ".join(("fairway", *chain, "work.db"))
+    return f"PLACE is missing, the queue's file or URL: {example}. --store or {STORE} may name it, too."
 
 
 def _say_json(code: str, message: str) -> None:

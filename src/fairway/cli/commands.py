@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, Group
 
 WORK: Final = Group.create_ordered("Work")
 LOOK: Final = Group.create_ordered("Look")
 STEER: Final = Group.create_ordered("Steer")
+SERVE: Final = Group.create_ordered("Serve")
 SCRIPT: Final = Group.create_ordered("Script")
+OTHERS: Final = Group.create_ordered("Commands")  # whatever names no group, behind those that do
 
 _WORK_MORE: Final = (
     "A command gets the payload on its standard input, and what else there is to know in variables: FAIRWAY_TENANT,"
@@ -21,6 +23,11 @@ _WORK_MORE: Final = (
     " What it prints is the result. If it ends with 0 the chunk is done, with 65 it is given up, with anything else"
     " it is tried again.\n\n"
     "SIGTERM and Ctrl-C let it finish what it is at and give the rest back; a second one ends that too."
+)
+
+_SERVE_MORE: Final = (
+    "What is not given here comes from the environment (FAIRWAY_STORE, FAIRWAY_PORT and so on), or else the TOML"
+    " file. SIGTERM and Ctrl-C end it: calls under way are answered, and what was acknowledged is stored."
 )
 
 
@@ -55,7 +62,7 @@ COMMANDS: Final = (
         "submit:put",
         "Put messages: each argument is one, or each line of input.",
         WORK,
-        ("put work.db -t acme hello world", "put work.db --key invoice-17 --delay 5m 'invoice 17'"),
+        ("put work.db --host -t acme hello world", "put work.db --key invoice-17 --delay 5m 'invoice 17'"),
     ),
     Command(
         "work",
@@ -141,6 +148,19 @@ COMMANDS: Final = (
         "Copy a file while its queues are at work, and check it.",
         STEER,
         ("backup work.db backup.db", "backup work.db backup.db --replace"),
+    ),
+    Command(
+        "serve",
+        "serve:serve",
+        "Serve the queues of a file over HTTP, with a dashboard.",
+        SERVE,
+        (
+            "serve work.db",
+            "serve work.db --queue images --workers 2 --port 8000",
+            "serve --config /etc/fairway.toml",
+        ),
+        _SERVE_MORE,
+        place=False,
     ),
     Command(
         "reserve",
@@ -248,6 +268,5 @@ def _add(app: App, one: Command) -> None:
         help=f"{one.help}\n\n{one.more}" if one.more else one.help,
         help_epilogue=f"Examples:\n{examples}",
         help_format="plaintext",
-        default_parameter=Parameter(negative="", show_default=False),
         **grouped,
     )

@@ -45,7 +45,7 @@ class Settings:
     strategy: Annotated[str | None, Parameter(help="How to choose where a reserve does not say.")] = None
     strategy_locked: Annotated[
         bool | None,
-        Parameter(negative="--strategy-free", help="Whether a reserve may name another strategy."),
+        Parameter(negative="--strategy-free", help="Refuse a reserve that names another; or allow it."),
     ] = None
 
     def given(self) -> dict[str, Any]:

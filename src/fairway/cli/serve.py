@@ -85,8 +85,8 @@ class SayFlags:
 
 
 def serve(
-    *,
     store: str | None = None,
+    *,
     listen: Annotated[str | None, Parameter(name=["--listen", "--host"])] = None,
     port: int | None = None,
     workers: int | None = None,

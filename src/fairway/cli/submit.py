@@ -40,7 +40,9 @@ class Described:
     ] = None
     delay: Annotated[Seconds | None, Parameter(help="Hold it back: 90, 5m, 2h.")] = None
     deadline: Annotated[Seconds | None, Parameter(help="It fails if it is not finished within this.")] = None
-    attempts_max: Annotated[int | None, Parameter(help="Deliveries of a chunk before it is dead.")] = None
+    attempts_max: Annotated[
+        int | None, Parameter(help="Deliveries of a chunk before it is dead; the queue's own if left out.")
+    ] = None
 
     def keywords(self) -> dict[str, Any]:
         """As `Queue.submit` and `Queue.put` take it."""

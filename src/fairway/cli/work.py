@@ -55,7 +55,7 @@ def work(
     function
         module:function, called with a lease; the bytes it returns are the result.
     jobs
-        How many chunks at a time, in threads; for commands that is enough.
+        How many chunks at a time, in threads. That is enough for commands; functions want --processes, too.
     processes
         How many processes, each with so many jobs; one that dies is started again.
     batch
@@ -63,13 +63,13 @@ def work(
     strategy
         How to choose; the queue's own if left out.
     lease
-        How long a lease is; it is renewed as long as the work goes on, and work whose lease is lost is stopped.
+        The queue's lease time if left out. A lease is renewed while work goes on; work that lost its is stopped.
     timeout
         A command that takes longer is ended, and its chunk has failed.
     limit
         Stop after so many chunks.
     until_empty
-        Stop when there is nothing to hand out.
+        Stop when nothing can be handed out now; what failed and waits for its next try is left.
     """
     make = _what(command, function, timeout)
     options = {
