@@ -15,17 +15,23 @@ README = ROOT / "README.md"
 def test_the_example_runs_word_for_word_and_prints_what_the_readme_says(tmp_path: Path) -> None:
     (example,) = blocks(README, "python")
     (printed,) = blocks(README, "text")
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", example.text],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout == printed.text
+
+    def run() -> str:
+        ran = subprocess.run(
+            [sys.executable, "-W", "error", "-c", example.text],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": ""},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout
+
+    assert run() == printed.text
     assert (tmp_path / "work.db").is_file()
+    assert "Run it again and `acme` is served first" in README.read_text(encoding="utf-8")
+    assert run().splitlines()[0] == "acme b'hello'"
 
 
 def test_the_example_has_ten_lines_and_the_readme_at_most_150() -> None:
