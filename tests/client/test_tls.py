@@ -10,6 +10,7 @@ import pytest
 
 import fairway
 from fairway import limits
+from fairway.cli.app import run
 from fairway.client.address import Address
 from fairway.client.connections import Connections, NotConnected
 from tests.certificates import certificate
@@ -68,3 +69,17 @@ def test_nothing_is_sent_to_one_whom_nobody_vouches_for(
             calls.call(0, "GET", "/healthz", None, 30.0)
         with pytest.raises(fairway.Unreachable, match="certificate"):
             fairway.open(url)
+
+
+def test_a_command_says_how_to_trust_a_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(limits, "KNOCK_SECONDS", 0.2)
+    cert, key = certificate(tmp_path, "own")
+    with live(tmp_path, tls_cert=cert, tls_key=key) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        assert run(["queue", "list", url]) == 1
+        told = capsys.readouterr().err
+        assert "is not trusted here" in told and "SSL_CERT_FILE" in told and "fairway serve" not in told
+        monkeypatch.setenv("SSL_CERT_FILE", cert)
+        assert run(["queue", "list", url]) == 0
