@@ -1,10 +1,12 @@
 """How each cost grows as the work grows by 10: put, reserve + complete, open, memory and file, at growing backlogs.
 
-    python bench/growth.py [--sizes 10000 100000 1000000] [--wide 10000 ... 1000000000] [--full] [--quick] [--json FILE]
+    python bench/growth.py [--sizes 10000 100000 1000000] [--wide 10000 ... 1000000000] [--tenants 10 100 1000]
+                           [--full] [--quick] [--json FILE]
 
 A backlog of messages of 200 bytes of 1,000 tenants, put in batches of 1,000; then 20,000 of them are reserved and
 completed in batches of 100 while the rest waits, after a restart. Below it the same for one submission of so many
-chunks, which is one row whatever its size. Each is done in the process that hosts the queue, in one that is attached
+chunks, which is one row whatever its size; and for so many tenants that take turns, each with a submission of 1,000
+chunks of 200 bytes, which get a result each. Each is done in the process that hosts the queue, in one that is attached
 to a host, and through a server; there CPU is that of both sides, and `open` begins with the start of the other process.
 Each size has a process of its own. CPU time, because cores are shared; `grows by` compares the last size with the
 first, and `for each 10 times` each size with the one before it. `--full` goes on to 10^7 messages and 8 GB of disk.
@@ -32,6 +34,7 @@ import fairway
 PAYLOAD = b"x" * 200
 TENANTS = 1_000
 TAKEN = 20_000
+EACH = 1_000  # chunks of a tenant's submission
 SUBMITS = 100  # one alone is over before a server's CPU time has moved
 OBJECTS = "file:///nowhere"
 
@@ -82,11 +85,11 @@ def file_mib(path: Path) -> float:
     return sum(part.stat().st_size for part in path.parent.glob(path.name + "*")) / 2**20
 
 
-def taking(q: fairway.Queue, many: int, batch: int = 100) -> Callable[[], int]:
+def taking(q: fairway.Queue, many: int, batch: int = 100, result: bytes | None = None) -> Callable[[], int]:
     def take() -> int:
         done = 0
         while done < many and (leases := q.reserve(max=batch)):
-            q.complete(leases)
+            q.complete(leases, results=[result] * len(leases) if result else None)
             done += len(leases)
         return done
 
@@ -146,6 +149,23 @@ def chunks(folder: Path, size: int, way: str) -> Costs:
     return found
 
 
+def tenants(folder: Path, size: int, way: str) -> Costs:
+    """So many tenants that take turns, payloads and results inline."""
+    found, payloads = Costs(), [PAYLOAD] * EACH
+    with WAYS[way](folder / "t.db") as (q, cpu_seconds):
+
+        def submit() -> int:
+            for tenant in range(size):
+                q.submit(payloads, tenant=f"t{tenant}")
+            return size * EACH
+
+        found["submit, CPU us a chunk"] = cpu_us(submit, cpu_seconds)
+        taking(q, size)()  # what is made or read at a tenant's first chunk
+        work = taking(q, min(TAKEN, size * EACH // 2), result=b"done")
+        found["reserve + complete, CPU us a chunk"] = cpu_us(work, cpu_seconds)
+    return found
+
+
 def tenfold(sizes: list[int], values: list[float]) -> str:
     """By how much it grows for each ten times the work, step by step; of a wider step the root."""
     if not all(values):
@@ -178,13 +198,15 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--sizes", type=int, nargs="+", help="of the backlog")
     options.add_argument("--wide", type=int, nargs="+", help="chunks of one submission")
+    options.add_argument("--tenants", type=int, nargs="+", help="that take turns")
     options.add_argument("--full", action="store_true", help="10^7 messages too")
     given = options.parse_args()
     sizes = given.sizes or ([100] if given.quick else [10_000, 100_000, 1_000_000])
     sizes = [*sizes, 10_000_000] if given.full else sizes
     wide = given.wide or ([10**9] if given.quick else [10**power for power in range(4, 10)])
+    many = given.tenants or ([10] if given.quick else [10, 100, 1_000])
     figures = Figures("growth", given)
-    for costs, several in ((messages, sizes), (chunks, wide)):
+    for costs, several in ((messages, sizes), (chunks, wide), (tenants, many)):
         for way in WAYS if costs is messages or not given.quick else ["embedded"]:
             table(figures, costs, way, several)
     figures.end()

@@ -24,7 +24,8 @@ def test_growth_is_told_of_every_way_to_a_queue_and_by_tens(tmp_path: Path) -> N
         f"{backlog}, embedded",
         f"{backlog}, attached to a host",
         f"{backlog}, through a server",
-        "One submission of so many chunks, embedded",  # a full run has it of all three
+        "One submission of so many chunks, embedded",  # a full run has these of all three
+        "So many tenants that take turns, payloads and results inline, embedded",
     ]
     for table in tables:
         assert table["columns"][-3:] == ["work grows by", "it grows by", "for each 10 times"]
