@@ -18,12 +18,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tools import charts
 from tools.proof import commit_here
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
 FOUND = ROOT / "build" / "bench"  # what each bench wrote
 PEERS = ROOT / "build" / "peers"
+PAGE = ROOT / "docs" / "performance.md"
 
 
 def names() -> list[str]:
@@ -158,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--full", action="store_true", help="the largest sizes too")
     parser.add_argument("--install", action="store_true", help="bring the peers into build/peers first")
     parser.add_argument("--found", action="store_true", help="run nothing; write what was found last")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "performance.md")
+    parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--no-write", action="store_true", help="leave the page alone")
     parser.add_argument(
         "--force",
@@ -192,6 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
                 )
             else:
                 write(given.page, found)
+                if name == "queues" and given.page == PAGE:
+                    charts.draw()
     done = len(given.names or known) - len(failed)
     print(
         f"\n{done} benches {'written' if given.found else 'run'}"
