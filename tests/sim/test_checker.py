@@ -895,6 +895,22 @@ def test_a_batch_that_is_not_whole_may_be_finished_where_it_need_not_be() -> Non
     assert check_history(s.history()) == []
 
 
+@pytest.mark.parametrize("silence", [5.0, 20.0])
+def test_what_lapsed_in_a_silence_is_not_settled_with_the_batch(silence: float) -> None:
+    s = Story(consumer_silent_seconds=10.0)
+    s.note("start", clock=BEGIN)
+    s.submit(10, 2)
+    s.go("join", 1, consumer="c", run="r")
+    named(s, 1, (10, 0, 2, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")  # from now on it is handed back as it is
+    s.wait(silence)
+    named(s, 1, (10, 0, 2, 1))
+    told = {"outcomes": [], "failed": [], "rest": 0, "before": 1}
+    s.go("finish", told, consumer="c", consumer_epoch=0, run="r", whole=False, parts=[], failed=[])
+    s.reserve(2, (10, 1, 1, 2))
+    assert bool(check_named("finished_is_settled")(s.history())) is (silence < 10.0)
+
+
 def test_a_ceiling_counts_only_what_is_surely_in_flight() -> None:
     strategy = 'OrElse(SelectOnly("mode", "fast", Fair), MaxSimultaneous("tenant", 1, Fair))'
     s = Story()

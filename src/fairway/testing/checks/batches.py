@@ -13,19 +13,29 @@ from fairway.testing.violation import Violation, found
 
 
 def _batches(facts: Facts) -> Iterator[tuple[Request, Delivery, list[Request]]]:
-    """Each finish that was answered, with every reservation that its epoch surely had, by the answers that said so.
-
-    A consumer that may have been silent for too long may have lost it.
-    """
-    silent = min(facts.config_ever("consumer_silent_seconds"))
+    """Each finish that was answered, with every reservation that its epoch surely had, by the answers that said so."""
     for finish in facts.history.of("finish"):
         if not finish.answered:
             continue
         for delivery, asked in facts.handed_to(finish):
             told = sorted((r for r in asked if 0 <= r.end < finish.begin), key=lambda r: r.end)
-            kept = told and facts.seconds_at_most(told[-1], finish.good) < silent
-            if kept and not facts.forgotten(delivery.begin, finish.end):
+            if told and _kept(facts, delivery, finish) and not facts.forgotten(delivery.begin, finish.end):
                 yield finish, delivery, told
+
+
+def _kept(facts: Facts, delivery: Delivery, finish: Request) -> bool:
+    """Whether its consumer gave signs of life all the time.
+
+    What lapsed in a silence is no longer its own, though it is handed back as it was once something of it is done.
+    """
+    silent = min(facts.config_ever("consumer_silent_seconds"))
+    signs = sorted(
+        (r for r in (delivery.request, *delivery.again) if 0 <= r.end < finish.begin), key=lambda r: r.end
+    )
+    following = [*(sign.good for sign in signs[1:]), finish.good]
+    return all(
+        facts.seconds_at_most(sign, later) < silent for sign, later in zip(signs, following, strict=True)
+    )
 
 
 def _chunks(request: Request) -> Iterator[ChunkId]:
