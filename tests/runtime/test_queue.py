@@ -391,3 +391,19 @@ def test_what_is_due_happens_without_a_call(q: fairway.Queue) -> None:
         time.sleep(0.02)
         told = {(event.submission, event.what) for event in q.events()}
     assert due <= told
+
+
+def test_times_that_memory_has_no_room_for_are_read_from_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TIMES_ROWS", 2)
+    with fairway.open(tmp_path / "queue.db", window_rows=1) as q:
+        soon = time.time() + 0.5
+        q.submit_many([{"payloads": [b"%d" % i], "not_before": soon + i / 100} for i in range(30)])
+        taken = []
+        while leases := q.reserve(100, wait_seconds=5):
+            taken += [lease.payload for lease in leases]
+            q.complete(leases)
+            if len(taken) == 30:
+                break
+    assert sorted(taken, key=int) == [b"%d" % i for i in range(30)]

@@ -33,6 +33,7 @@ from fairway.fair.weights import W_DEFAULT
 from fairway.fair.window import FINISHED, PARKED, Window
 from fairway.limits import PAGE_CHUNKS, RESTORED_LEASE_SECONDS, TIMES_ROWS
 from fairway.model.dice import Dice
+from fairway.model.ids import ID_MAX
 from fairway.model.stored import Kind, Meta, StoredRun
 from fairway.strategy.plan import Plans
 
@@ -200,7 +201,7 @@ def recount(state: State, source: Source) -> None:
 def _times(state: State, source: Source) -> None:
     """The next due times and deadlines of all active runs."""
     for what, kind, after in (("due", DUE_START, state.now), ("deadline", DUE_DEADLINE, 0.0)):
-        times = source.times(what, (after, 1 << 62), TIMES_ROWS)
+        times = source.times(what, (after, ID_MAX), TIMES_ROWS)
         state.dues += [(time, id, kind) for time, id in times]
         last = times[-1] if len(times) == TIMES_ROWS else None
         if kind == DUE_START:

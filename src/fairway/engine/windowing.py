@@ -21,6 +21,7 @@ from fairway.engine.state import DUE_DEADLINE, DUE_START, State
 from fairway.errors import FairwayError
 from fairway.fair.levels import START, Level
 from fairway.fair.window import COUNTED, FINISHED, NEVER
+from fairway.model.ids import ID_MAX
 from fairway.model.stored import Move, StoredRun
 
 
@@ -281,7 +282,7 @@ def prune_times(state: State) -> None:
     until = ahead[many][0]
     state.dues = [entry for entry in state.dues if entry[0] <= until or entry[1] in state.runs]
     heapify(state.dues)
-    last = (until, 1 << 63)
+    last = (until, ID_MAX)
     aside = state.aside
     aside.due_until = last if aside.due_until is None else min(last, aside.due_until)
     aside.over_until = last if aside.over_until is None else min(last, aside.over_until)

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 QUEUE_BITS = 10
 SEQUENCE_BITS = 12
+ID_MAX = 2**63 - 1  # the highest there can be, and the highest number that every store takes
 TIME_SHIFT = QUEUE_BITS + SEQUENCE_BITS  # milliseconds above, queue and sequence below
 _SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
 _QUEUE_MASK = (1 << QUEUE_BITS) - 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from fairway.errors import StoreFailed
+from fairway.model.ids import ID_MAX
 from fairway.model.stored import Drop, Kind, Move, Put, Row, StoredRun
 from fairway.store.port import Level, Store
 from fairway.testing.conformance.owner import Make, Owner
@@ -103,6 +104,7 @@ class WindowRules:
         assert owner.store.times("due", (0.0, 0), 9) == due
         assert owner.store.times("due", due[0], 1) == due[1:2]
         assert owner.store.times("due", due[2], 9) == []
+        assert owner.store.times("due", (20.0, ID_MAX), 9) == due[2:]
         assert owner.store.times("deadline", (0.0, 0), 9) == [(40.0, owner.id(5)), (50.0, owner.id(2))]
 
     def test_objects_of_one_key(self, owner: Owner) -> None:
