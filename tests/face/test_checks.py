@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -30,6 +31,13 @@ def refused(verb: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallerE
     with pytest.raises(CallerError) as caught:
         next(getattr(verbs(), verb)(*args, **kwargs))
     return caught.value
+
+
+class Several:
+    """Many numbers, as an array has them."""
+
+    def __index__(self) -> int:
+        raise TypeError("only one number can be an index")
 
 
 TEXTS = (7, None, b"bytes", "\ud800")
@@ -109,7 +117,7 @@ def cases() -> Any:
 
 
 def working_cases() -> Any:
-    for value in (0, -1, limits.RESERVE_CHUNKS_MAX + 1, 1.5, "1", True, None):
+    for value in (0, -1, limits.RESERVE_CHUNKS_MAX + 1, 1.5, "1", True, None, Several()):
         yield "reserve", (value,), {}, "max"
     for value in ("Fairest", "Fair(", 7, object(), "Fair" + " " * 5000):
         yield "reserve", (), {"strategy": value}, "strategy"
@@ -141,6 +149,12 @@ def working_cases() -> Any:
     yield "finish", ("c",), {"completed": [Completion([LEASE], writer=-1)]}, "writer"
     yield "finish", ("c",), {"completed": [Completion(["no receipt"])]}, "receipt"
     yield "finish", ("c",), {"failed": [Failure([LEASE], error=7)]}, "error"  # type: ignore[arg-type]
+    yield "finish", ("c",), {"failed": [Failure([LEASE], retry=1)]}, "retry"  # type: ignore[arg-type]
+    yield "finish", ("c",), {"completed": [Completion([LEASE], by_reference=1)]}, "by_reference"  # type: ignore[arg-type]
+    for value in ("text", 7, b"x" * (limits.PAYLOAD_BYTES_MAX + 1)):
+        yield "finish", ("c",), {"completed": [Completion([LEASE], results=[value])]}, "results"
+    both = Completion([LEASE], results=[b"x"], by_reference=True)
+    yield "finish", ("c",), {"completed": [both]}, "results"
     for verb in ("complete", "fail", "release", "renew"):
         for value in (7, None, "no receipt", "1.2.3.4", "1.2.3.4.z", [LEASE, 7], [None], [b"x"]):
             yield verb, (value,), {}, "receipt" if isinstance(value, str) else "lease"
@@ -289,3 +303,34 @@ def test_a_result_without_a_fetch_says_how_to_read_it() -> None:
 def test_queue_names(name: Any) -> None:
     with pytest.raises(BadArgument, match="queue"):
         checks.queue_name(name)
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Blob(bytes):
+    __slots__ = ()
+
+
+class Whole(int):
+    __slots__ = ()
+
+
+class Mode(str, Enum):  # noqa: UP042, many have it so
+    PREVIEW = "preview"
+
+
+def test_what_passes_is_of_a_plain_type() -> None:
+    passed = [
+        (checks.text("t", Text("a"), 9), "a"),
+        (checks.tenant(Mode.PREVIEW), "preview"),
+        (checks.blob("b", Blob(b"x"), 9), b"x"),
+        (checks.blob("b", bytearray(b"x"), 9), b"x"),
+        (checks.blob("b", memoryview(b"xyz")[::2], 9), b"xz"),
+        (checks.whole("n", Whole(3), 0, 9), 3),
+    ]
+    told = checks.metadata({Text("t"): Text("v"), "n": Whole(4), "m": Mode.PREVIEW})
+    passed += list(zip([*told, *told.values()], ["t", "n", "m", "v", 4, "preview"], strict=True))
+    for found, plain in passed:
+        assert (type(found), found) == (type(plain), plain)

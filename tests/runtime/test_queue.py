@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -352,6 +353,43 @@ def test_bad_calls_change_nothing(q: fairway.Queue) -> None:
         q.submit_many([{"chunks": 1}, {"chunks": -1}])
     assert q.stats().submissions_active == 0
     assert list(q.events()) == []
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Blob(bytes):
+    __slots__ = ()
+
+
+class Whole(int):
+    __slots__ = ()
+
+
+class Real(float):
+    __slots__ = ()
+
+
+class Mode(str, Enum):  # noqa: UP042, many have it so
+    PREVIEW = "preview"
+
+
+def test_values_of_derived_types_are_taken_for_what_they_are(q: fairway.Queue) -> None:
+    """As libraries and Enums have them: each was once an error of the engine, or of the group it came into."""
+    q.configure(attempts_max=Whole(3), lease_seconds=Real(30))
+    q.set_weight(Text("acme"), Real(2))
+    told = {Text("mode"): Mode.PREVIEW, "n": Whole(4)}
+    job = q.submit([Blob(b"one")], tenant=Text("acme"), metadata=told, info=Blob(b"why"), key=Text("k"))
+    assert q.submit([b"one"], tenant="acme", metadata=told, info=b"why", key="k") == job
+    assert list(q.submissions(metadata={"mode": Mode.PREVIEW, "n": 4})) == [job]
+    (lease,) = q.reserve(
+        strategy=fairway.SelectOnly("mode", Mode.PREVIEW, fairway.Fair), consumer=Text("c"), seq=1
+    )
+    assert (lease.tenant, lease.payload) == ("acme", b"one")
+    q.complete(lease, result=Blob(b"done"))
+    assert [result.data for result in q.results(job)] == [b"done"]
+    assert q.configure().attempts_max == 3
 
 
 def test_a_forged_receipt_is_lost(q: fairway.Queue) -> None:

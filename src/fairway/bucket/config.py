@@ -43,6 +43,7 @@ _decode = msgspec.json.Decoder(BucketConfig).decode
 
 def changed(config: BucketConfig, changes: dict[str, object]) -> BucketConfig:
     """The configuration with changes, or BadArgument that names the setting and its bounds."""
+    plain: dict[str, float] = {}
     for name, value in changes.items():
         if name not in _BOUNDS:
             raise BadArgument(
@@ -54,7 +55,8 @@ def changed(config: BucketConfig, changes: dict[str, object]) -> BucketConfig:
         if not numeric or not low <= value <= high:  # pyright: ignore[reportOperatorIssue]
             kind = "a whole number" if whole else "a number"
             raise BadArgument(f"{name} must be {kind} from {low} to {high}, not {value!r}", argument=name)
-    return msgspec.structs.replace(config, **changes)
+        plain[name] = int(value) if whole else float(value)  # pyright: ignore[reportArgumentType]
+    return msgspec.structs.replace(config, **plain)
 
 
 def packed(config: BucketConfig) -> bytes:

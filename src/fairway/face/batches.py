@@ -11,7 +11,7 @@ import msgspec
 
 from fairway import limits
 from fairway.engine.commands import Complete, Fail, Finish, Finished, Outcome
-from fairway.errors import TooLarge
+from fairway.errors import BadArgument, TooLarge
 from fairway.face import checks
 from fairway.face.receipts import Held, parts_of, spread
 
@@ -66,7 +66,8 @@ def finish_command(
     whole: bool,
 ) -> Finish:
     """The command, checked."""
-    within_batch(completed)
+    checked = [_checked(one) for one in completed]
+    within_batch(checked)
     return Finish(
         consumer,
         checks.whole("epoch", epoch, 0, 2**63 - 1),
@@ -74,17 +75,32 @@ def finish_command(
         [
             Complete(
                 parts_of(one.leases),
-                None if one.results is None else list(one.results),
-                one.by_reference,
+                one.results,  # pyright: ignore[reportArgumentType]
+                checks.flag("by_reference", one.by_reference),
                 checks.whole("writer", one.writer, 0, 2**62 - 1),
             )
-            for one in completed
+            for one in checked
         ],
-        [Fail(parts_of(one.leases), checks.error_text(one.error), one.retry) for one in failed],
+        [
+            Fail(parts_of(one.leases), checks.error_text(one.error), checks.flag("retry", one.retry))
+            for one in failed
+        ],
         first if first is None else checks.blob("first", first, limits.PAYLOAD_BYTES_MAX),
         others if others is None else checks.blob("others", others, limits.PAYLOAD_BYTES_MAX),
         checks.flag("whole", whole),
     )
+
+
+def _checked(given: Completion) -> Completion:
+    if given.results is None:
+        return given
+    if given.by_reference:
+        raise BadArgument("with by_reference=True the results are objects already", argument="results")
+    results = [
+        None if blob is None else checks.blob(f"results[{i}]", blob, limits.PAYLOAD_BYTES_MAX)
+        for i, blob in enumerate(given.results)
+    ]
+    return msgspec.structs.replace(given, results=results)
 
 
 def batch_of(reply: Finished) -> Batch:

@@ -1,10 +1,12 @@
 """Checks of arguments: each returns the value in the form the queue works with, or raises BadArgument.
 
-Guards: what passes is within its limits; the message names the argument, its bounds and what was given.
+Guards: what passes is within its limits, and of the plain type that every store and every wire takes, also when a
+derived one was given; the message names the argument, its bounds and what was given.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,11 +35,15 @@ def refuse(name: str, bounds: str, value: object) -> NoReturn:
 
 
 def whole(name: str, value: object, low: int, high: int) -> int:
-    if type(value) is not int and (isinstance(value, bool) or not hasattr(value, "__index__")):
-        refuse(name, f"a whole number from {low} to {high}", value)
-    number = value.__index__()  # pyright: ignore[reportAttributeAccessIssue]
+    bounds = f"a whole number from {low} to {high}"
+    if isinstance(value, bool):
+        refuse(name, bounds, value)
+    try:
+        number = operator.index(value)  # pyright: ignore[reportArgumentType]
+    except TypeError:  # also of what has `__index__` and is no single number, such as an array
+        refuse(name, bounds, value)
     if not low <= number <= high:
-        refuse(name, f"a whole number from {low} to {high}", value)
+        refuse(name, bounds, value)
     return number
 
 
@@ -64,15 +70,15 @@ def text(name: str, value: object, bytes_max: int, bytes_min: int = 0) -> str:
             refuse(name, "a str that can be written as UTF-8", value)
         if not bytes_min <= size <= bytes_max:
             refuse(name, f"a str of {bytes_min} to {bytes_max} bytes", f"{value[:40]}... ({size} bytes)")
-    return value
+    return value if type(value) is str else str.__str__(value)
 
 
 def blob(name: str, value: object, bytes_max: int) -> bytes:
-    if not isinstance(value, bytes):
-        if not isinstance(value, bytearray | memoryview):
+    if type(value) is not bytes:
+        if not isinstance(value, bytes | bytearray | memoryview):
             hint = "; encode the text first" if isinstance(value, str) else ""
             refuse(name, f"bytes{hint}", value)
-        value = bytes(value)
+        value = bytes(memoryview(value))
     if len(value) > bytes_max:
         refuse(name, f"at most {bytes_max} bytes", f"{len(value)} bytes")
     return value
@@ -126,7 +132,7 @@ def _metadata_value(name: str, key: object, value: object) -> str | int:
         return text(f"{name}[{key!r}]", value, limits.METADATA_VALUE_BYTES_MAX)
     if isinstance(value, bool) or not isinstance(value, int) or not -_INT64_MAX - 1 <= value <= _INT64_MAX:
         refuse(f"{name}[{key!r}]", "a str or a whole number of 64 bits", value)
-    return value
+    return operator.index(value)
 
 
 def policy(value: object) -> Policy:

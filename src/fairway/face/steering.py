@@ -57,9 +57,9 @@ class SteerVerbs:
         changes: dict[str, Any] = {n: v for n, v in locals().items() if n != "self" and v is not None}
         if strategy is not None:
             changes["strategy"] = checks.strategy(strategy)
-        changed(QueueConfig(), changes)
+        plain = msgspec.structs.asdict(changed(QueueConfig(), changes))
         # Who changes nothing only looks, and needs no more right than that.
-        command = Configure(changes) if changes else ShowConfig()
+        command = Configure({name: plain[name] for name in changes}) if changes else ShowConfig()
         return msgspec.convert((yield Ask(command)), QueueConfig)
 
 

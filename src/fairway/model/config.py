@@ -56,4 +56,5 @@ def changed(config: QueueConfig, changes: dict[str, object]) -> QueueConfig:
                 raise BadArgument(f"{name} must be a number from {low} to {high}, not {value!r}")
         elif not isinstance(value, field.type):
             raise BadArgument(f"{name} must be a {field.type.__name__}, not {value!r}")
-    return msgspec.structs.replace(config, **changes)
+    plain = {name: known[name].type(value) for name, value in changes.items()}  # also of a derived type
+    return msgspec.structs.replace(config, **plain)

@@ -5,6 +5,7 @@ Guards: what passes is within its limits and of one type; the error names the ar
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Final, NoReturn
 
@@ -38,20 +39,20 @@ def value(block: str, key: str, given: object) -> Value:
         refuse(block, "value", "a text, for a tenant is one", given)
     if isinstance(given, bool) or not isinstance(given, int) or not -_INT64_MAX - 1 <= given <= _INT64_MAX:
         refuse(block, "value", "a text or a whole number of 64 bits", given)
-    return int(given)
+    return operator.index(given)
 
 
 def count(block: str, given: object, hint: str = "") -> int:
     """The max of a limit as a number of chunks."""
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= limits.IN_FLIGHT_CHUNKS_MAX:
         refuse(block, "max", f"a whole number from 1 to {limits.IN_FLIGHT_CHUNKS_MAX}{hint}", given)
-    return int(given)
+    return operator.index(given)
 
 
 def count_or_percent(block: str, given: object) -> int | str:
     """The max of a hard limit: a number of chunks, or a share of the consumers such as "10%"."""
     if isinstance(given, str) and _PERCENT.fullmatch(given):
-        return str(given)
+        return str.__str__(given)
     return count(block, given, ' or a share of the consumers from "1%" to "100%"')
 
 
@@ -69,4 +70,4 @@ def _text(block: str, argument: str, given: object, bounds: str, low: int, high:
         refuse(block, argument, "a text that can be written as UTF-8", given)
     if not low <= size <= high:
         refuse(block, argument, bounds, given)
-    return str(given)
+    return str.__str__(given)  # what it holds: `str` of a text that is an Enum's is its name
