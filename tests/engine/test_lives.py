@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from fairway.engine.commands import Cancel, Complete, Redrive, Submit
 from fairway.errors import AlreadyEnded, NotFound, NothingToRedrive
@@ -284,6 +285,22 @@ def test_an_acknowledged_submission_ends_in_exactly_one_final_state_per_life() -
         assert desk.show(id).state == state
         with pytest.raises(AlreadyEnded):
             desk.cancel(id)
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+def test_a_submission_that_comes_past_its_deadline_is_handed_to_nobody(key: str) -> None:
+    """Whoever waits is served as a submit comes, before anybody looks what is due."""
+    desk = Desk()
+    waiting = desk.wait_for_work(600)
+    late = offer(n=2, key=key)
+    late = replace(late, described=replace(late.described, deadline=desk.now - 1))
+    (x,) = desk.call(Submit([late])).ids
+    assert not waiting.answered
+    shown = desk.show(x)
+    assert (shown.state, shown.error, desk.stats().chunks_waiting) == ("failed", "the deadline passed", 0)
+    assert desk.call(Submit([late])).known == [bool(key)]
+    desk.restart()
+    assert desk.show(x).state == "failed" and not desk.reserve().spans
 
 
 def test_a_submission_whose_deadline_passed_while_it_was_away_is_handed_to_nobody() -> None:

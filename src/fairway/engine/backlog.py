@@ -77,7 +77,7 @@ def _find_place(state: State, run: Run) -> None:
     if described.not_before > state.now:
         run.due = described.not_before
         plan_time(state, run.due, run.id, DUE_START)
-    if described.deadline and run.life == 1:  # a redriven submission is past it
+    if described.deadline > state.now and run.life == 1:  # a redriven submission is past it
         plan_time(state, described.deadline, run.id, DUE_DEADLINE)
     if state.window.submit(level) and level in state.window.tracked:
         run.standing = TRACKED

@@ -117,6 +117,8 @@ def _accept(state: State, ids: list[int], offers: list[Offer]) -> None:
     for run in others:
         if not run.total:
             ending.end(state, run, "submit of no chunks")
+        elif 0 < run.described.deadline <= now:
+            ending.end_late(state, run)  # before whoever waits is served
 
 
 def _wished(state: State, offer: Offer, trails: dict[str, Trail]) -> Described:
@@ -159,7 +161,7 @@ def _known_keys(state: State, offers: list[Offer], found: Found) -> dict[tuple[s
 
 
 def _keep_keys(state: State, ids: list[int]) -> None:
-    """The keys of new runs; one without chunks has ended already, and its end has kept its key."""
+    """The keys of new runs; one that has ended already, without chunks or too late, has kept its key by its end."""
     for id in ids:
         run = state.runs.get(id)
         if run is not None and run.described.key:
