@@ -45,6 +45,7 @@ LEASE_SECONDS_MIN: Final = 0.001  # a lease of no time would be lost before it i
 LEASE_SECONDS_MAX: Final = 7 * 86400.0  # a lost worker must not hold a chunk for ever
 DELAY_SECONDS_MAX: Final = 366 * 86400.0  # not_before, deadlines and back-offs within a year
 LIST_ROWS_MAX: Final = 10_000  # rows in one page of a listing
+LIST_BYTES_MAX: Final = 16 * 1024 * 1024  # of info and metadata in one page: then it has fewer rows
 LIST_WALK_RUNS: Final = 1_000  # submissions in memory that a listing looks through; beyond, an index is asked
 
 # -- retries

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import fairway
+from fairway import limits
 from fairway.engine.commands import (
     Call,
     Cancel,
@@ -292,6 +293,24 @@ def test_calls_larger_than_a_socket_holds(desk: Desk) -> None:
         subs = list(pool.map(lambda _: q.submit(payloads), range(3)))
     assert len({sub.id for sub in subs}) == 3
     assert sorted(lease.payload for lease in q.reserve(max=24)) == sorted(payloads * 3)
+
+
+def test_what_is_long_for_what_describes_it_is_sent_and_listed_in_parts(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q = desk.attach().q
+    for module in (attached_module, serving_module):
+        monkeypatch.setattr(module, "FRAME_BYTES_MAX", 200_000)
+    monkeypatch.setattr(limits, "GROUP_BYTES_MAX", 100_000)
+    monkeypatch.setattr(limits, "LIST_BYTES_MAX", 50_000)
+    subs = q.submit_many([{"chunks": 1, "info": bytes([i]) * 10_000} for i in range(60)])
+    assert list(q.submissions()) == list(q.submissions(state="active")) == subs
+    q.put_many([b"x"] * 60, info=b"y" * 10_000)
+    for sub in subs:
+        q.cancel(sub)
+    ended = list(q.submissions(state="ended"))
+    assert [sub.id for sub in ended] == [sub.id for sub in subs]
+    assert len(list(q.submissions())) == 120
 
 
 def test_calls_that_cannot_be_sent_are_told_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

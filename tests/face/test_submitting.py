@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairway import limits
@@ -125,6 +126,31 @@ def test_many_are_cut_by_bytes() -> None:
     assert len(sizes) == 3
     assert all(size <= limits.GROUP_BYTES_MAX for size in sizes)
     assert sum(len(command.offers) for command in script.asked) == 130
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"chunks": 1, "info": b"i" * limits.INFO_BYTES_MAX},
+        {"chunks": 1, "metadata": {f"{i:0128}": "v" * limits.METADATA_VALUE_BYTES_MAX for i in range(32)}},
+        {"objects": [("s3://b/" + "p" * 2000, 1)] * 20},
+    ],
+    ids=["info", "metadata", "objects"],
+)
+def test_many_are_cut_by_what_describes_them(words: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "GROUP_BYTES_MAX", 1_000_000)
+    script = accepting()
+    made = script.run(verbs().submit_many([words] * 150))
+    assert len(made) == 150 == len(offers_of(script))
+    for command in script.asked:
+        assert len(msgspec.msgpack.encode(command)) <= 1_010_000
+
+
+def test_what_messages_share_goes_with_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "GROUP_BYTES_MAX", 1_000_000)
+    script = accepting()
+    script.run(verbs().put_many([b"x"] * 20, info=b"i" * limits.INFO_BYTES_MAX))
+    assert [len(command.offers) for command in script.asked] == [15, 5]
 
 
 def test_nothing_at_all_sends_nothing() -> None:

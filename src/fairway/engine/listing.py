@@ -17,7 +17,7 @@ from fairway.engine.state import State
 from fairway.engine.thaw import decode_described
 from fairway.engine.views import dead_of, submission_of
 from fairway.limits import LIST_ROWS_MAX, LIST_WALK_RUNS
-from fairway.model.submission import DeadChunk, Submission
+from fairway.model.submission import DeadChunk, Submission, cut
 
 
 def asks_index(state: State, command: ListActive) -> bool:
@@ -30,19 +30,22 @@ def asks_index(state: State, command: ListActive) -> bool:
 
 def list_active(state: State, command: ListActive, found: Found) -> list[Submission]:
     """Active submissions in id order."""
+    return list(cut(_listed(state, command, found)))
+
+
+def _listed(state: State, command: ListActive, found: Found) -> Iterator[Submission]:
     away = {run.id: run for run in _away(state, found)}
     last = found.listed[-1].id if found.more else None
     pages = merge(_here(state, command, found), sorted(away))
-    listed: list[Submission] = []
-    before, many = command.after, min(command.limit, LIST_ROWS_MAX)
+    before, left = command.after, min(command.limit, LIST_ROWS_MAX)
     for id in pages:
-        if len(listed) == many or (last is not None and id > last):
-            break
+        if not left or (last is not None and id > last):
+            return
         run = away[id] if id in away else state.runs[id]
         if id > before and _fits(run, command):
-            listed.append(submission_of(run))
+            yield submission_of(run)
+            left -= 1
         before = max(before, id)
-    return listed
 
 
 def _here(state: State, command: ListActive, found: Found) -> Iterator[int]:

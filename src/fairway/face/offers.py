@@ -190,19 +190,27 @@ def submit_item(item: Mapping[str, Any]) -> Offer:
 
 def calls(found: list[Offer]) -> Iterator[list[Offer]]:
     """Cut offers into calls that each fit into one group."""
+    beside = {id(one.described): one.described for one in found}  # messages share one
+    beside = {key: size for key, described in beside.items() if (size := _beside_bytes(described))}
     size = len(found) * _OFFER_BYTES + sum(map(len, chain.from_iterable([one.pages for one in found])))
-    if found and len(found) <= limits.CALL_OFFERS_MAX and size <= limits.GROUP_BYTES_MAX:
+    if not beside and found and len(found) <= limits.CALL_OFFERS_MAX and size <= limits.GROUP_BYTES_MAX:
         yield found  # the usual case, without looking at each
         return
     start = size = 0
     for i, one in enumerate(found):
-        weight = _OFFER_BYTES + sum(map(len, one.pages))
+        weight = _OFFER_BYTES + sum(map(len, one.pages)) + beside.get(id(one.described), 0)
         if i - start == limits.CALL_OFFERS_MAX or size + weight > limits.GROUP_BYTES_MAX:
             yield found[start:i]
             start, size = i, 0
         size += weight
     if start < len(found):
         yield found[start:]
+
+
+def _beside_bytes(described: Described) -> int:
+    """What describes an offer beyond the usual: on the way to a host each offer has it, also what they share."""
+    long = described.info or described.metadata or described.segments or len(described.page_starts) > 1
+    return len(_encode(described)) if long else 0
 
 
 def all_accepted(ids: Sequence[int], given: Sequence[Offer]) -> list[Submission]:

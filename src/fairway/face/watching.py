@@ -32,7 +32,7 @@ from fairway.face.reads import ListEnded, ListEndedDead, ReadEvents
 from fairway.face.results import Result, results_in_order
 from fairway.face.steps import Ask, Do, Items, Listing, Steps
 from fairway.model.event import Event, events_of
-from fairway.model.submission import DeadChunk, Metadata, Submission
+from fairway.model.submission import DeadChunk, Metadata, Submission, is_full
 from fairway.strategy.terms import StrategyLike
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _merged(active: ListActive | None, ended: ListEnded | None) -> Listing[Submi
                 (yield Ask(ListEnded(ended.state, ended.tenant, ended.metadata, after, ended.limit)))
             )
         # Beyond the end of a full page the other one may not be believed yet.
-        sure = min((page[-1].id if len(page) >= _ROWS else inf for page in pages), default=inf)
+        sure = min((page[-1].id if is_full(page, _ROWS) else inf for page in pages), default=inf)
         rows = {row.id: row for page in pages for row in page if row.id <= sure}
         yield Items([rows[id] for id in sorted(rows)])
         if sure == inf:

@@ -5,10 +5,12 @@ Guards: a submission's description never changes after it was accepted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
+
+from fairway import limits
 
 Metadata = Mapping[str, str | int]
 Policy = Literal["fail_fast", "dead_letter"]
@@ -72,6 +74,29 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     def left(self) -> int:
         """Chunks that are neither done nor dead."""
         return self.total - self.done - self.failed
+
+
+def listed_bytes(row: Submission | Described) -> int:
+    """About what a row of a listing takes beside what all take."""
+    if not row.metadata:
+        return len(row.info)
+    texts = (len(key) + (len(value) if isinstance(value, str) else 8) for key, value in row.metadata.items())
+    return len(row.info) + sum(texts)
+
+
+def is_full(page: Sequence[Submission], limit: int) -> bool:
+    """Whether more may follow a page of a listing: it has all rows that were asked for, or all bytes that it may."""
+    return len(page) >= limit or sum(map(listed_bytes, page)) >= limits.LIST_BYTES_MAX
+
+
+def cut(rows: Iterable[Submission]) -> Iterator[Submission]:
+    """The rows of a listing that go into one page."""
+    size = 0
+    for row in rows:
+        yield row
+        size += listed_bytes(row)
+        if size >= limits.LIST_BYTES_MAX:
+            return
 
 
 class DeadChunk(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from fairway.engine.thaw import decode_described, thaw
 from fairway.engine.views import dead_of, submission_of
 from fairway.errors import NotFound
 from fairway.face.reads import Describe, ListEnded, ListEndedDead, Read, ReadEvents, ReadResults
-from fairway.model.submission import DeadChunk
+from fairway.model.submission import DeadChunk, cut
 from fairway.store.port import Store
 
 
@@ -20,7 +20,7 @@ def answer(store: Store, read: Read) -> Any:
     match read:
         case ListEnded():
             runs = store.ended(read.state, read.tenant, read.metadata, read.after, read.limit)
-            return [submission_of(thaw(run, 0)) for run in runs]
+            return list(cut(submission_of(thaw(run, 0)) for run in runs))
         case ListEndedDead():
             return _ended_dead(store, read)
         case Describe():

@@ -14,6 +14,7 @@ from fairway.engine.commands import ListActive, ListDead, Tenants, Wait
 from fairway.errors import BadArgument
 from fairway.face import checks
 from fairway.face.reads import ListEnded, ListEndedDead
+from fairway.model.submission import is_full
 from fairway.server import queue_views as qv
 from fairway.server import views as v
 from fairway.server.asking import Answer, Ask, Cut
@@ -103,7 +104,7 @@ async def submissions(ask: Ask) -> Answer:
         found = await ask.port.ask(page)
         rows |= {row.id: row for row in found}
         # Beyond the end of a full page the other one may not be believed yet.
-        sure = min(sure, found[-1].id if len(found) >= query.limit else inf)
+        sure = min(sure, found[-1].id if is_full(found, query.limit) else inf)
     shown = [rows[id] for id in sorted(rows) if id <= sure][: query.limit]
     more = sure != inf or len(shown) < len(rows)
     return Answer(
