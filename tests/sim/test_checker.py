@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from fairway.testing.checker import CHECKS, check_history
-from fairway.testing.history import BadHistory, Begin, History, parse
+from fairway.testing.history import BadHistory, Begin, Header, History, parse
 from tests.sim.telling import BEGIN, Story, census, submission
 
 PLANTED: dict[str, Callable[[], Story]] = {}
@@ -88,6 +89,17 @@ def received_numbers_are_dropped() -> Story:
     s.go("pause", None, number=1, on=True, tenant="a")
     s.go("pause", None, number=2, received=1, on=False, tenant="a")
     s.go("pause", None, number=1, received=1, on=True, tenant="a")
+    return s
+
+
+@planted
+def calls_are_answered() -> Story:
+    s = Story()
+    s.note("drain")
+    s.ask("reserve", number=1, max=1, wait_seconds=5.0)
+    s.wait(60.0)
+    s.ask("reserve", number=1, max=1, wait_seconds=5.0)
+    s.note("drained")
     return s
 
 
@@ -247,6 +259,15 @@ def one_end_per_life() -> Story:
     s.settle("fail", 1, (10, 0, 1), outcome="dead")
     s.show(10, state="failed", failed=1)
     s.show(10, state="active", failed=1)
+    return s
+
+
+@planted
+def what_is_over_leaves() -> Story:
+    s = Story()
+    s.submit(10, 0)
+    s.note("swept")
+    s.show(10, total=0, state="completed")
     return s
 
 
@@ -494,6 +515,31 @@ def not_before_due__forgotten() -> Story:
     s = Story()
     s.submit(10, delay_seconds=30.0)
     s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def times_as_asked__due_late() -> Story:
+    s = Story()
+    s.submit(10, delay_seconds=30.0)
+    s.wait(95.0)
+    s.reserve(1, (10, 0, 1, 1), run={"not_before": BEGIN + 90.0})
+    return s
+
+
+@planted
+def times_as_asked__deadline_forgotten() -> Story:
+    s = Story()
+    s.submit(10, deadline_seconds=30.0)
+    s.reserve(1, (10, 0, 1, 1))
+    return s
+
+
+@planted
+def times_as_asked__deadline_early() -> Story:
+    s = Story()
+    s.submit(10, deadline_seconds=30.0)
+    s.reserve(1, (10, 0, 1, 1), run={"deadline": BEGIN + 20.0})
     return s
 
 
@@ -820,6 +866,15 @@ def receipts_end_with_their_life() -> Story:
 
 
 @planted
+def no_retry_is_dead() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="retrying", retry=False)
+    return s
+
+
+@planted
 def fail_fast_ends() -> Story:
     s = Story()
     s.submit(10, 2, policy="fail_fast")
@@ -860,6 +915,72 @@ def no_wrong_empty_answer__returned() -> Story:
     return s
 
 
+@planted
+def no_wrong_empty_answer__released() -> Story:
+    return came_back("release", "released", 1)
+
+
+@planted
+def no_wrong_empty_answer__back_off_over() -> Story:
+    return came_back("fail", "retrying", 2, delay_seconds=5.0)
+
+
+def came_back(verb: str, outcome: str, attempt: int, wait: float = 6.0, **args: Any) -> Story:
+    """A chunk is given back, is not handed out when asked for a while later, and is there after all."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), strategy="Fair")
+    s.settle(verb, 1, (10, 0, 1), outcome=outcome, **args)
+    s.wait(wait)
+    s.reserve(0, strategy="Fair")
+    s.wait(60.0)
+    s.reserve(2, (10, 0, 1, attempt), strategy="Fair")
+    return s
+
+
+# -- other orders
+
+
+def out_of_order(strategy: str, **second: Any) -> Story:
+    """Submission 11 is handed out before 10, unless something else is said of the second."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, tenant="a")
+    s.submit(11, tenant="b", **second)
+    s.reserve(1, (11, 0, 1, 1), strategy=strategy, run={"priority": second.get("priority", 0)})
+    s.reserve(2, (10, 0, 1, 1), strategy=strategy)
+    return s
+
+
+@planted
+def orders_hold__oldest() -> Story:
+    return out_of_order("OldestFirst")
+
+
+@planted
+def orders_hold__priority() -> Story:
+    return out_of_order("CustomPriority", priority=-5)
+
+
+@planted
+def orders_hold__newest() -> Story:
+    s = Story()
+    s.submit(10, tenant="a")
+    s.submit(11, tenant="b")
+    s.reserve(1, (10, 0, 1, 1), (11, 0, 1, 1), strategy="NewestFirst")
+    return s
+
+
+@planted
+def selections_hold() -> Story:
+    s = Story()
+    s.submit(10, metadata={"mode": "full"})
+    only = 'SelectOnly("mode", "preview", Fair)'
+    s.reserve(1, (10, 0, 1, 1), strategy=only, run={"metadata": {"mode": "full"}})
+    return s
+
+
 # -- the tests
 
 
@@ -884,6 +1005,38 @@ def test_every_check_has_a_story_in_which_it_fails() -> None:
 
 def test_a_clean_history_passes() -> None:
     assert check_history(clean().history()) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "second"),
+    [("NewestFirst", {}), ("CustomPriority", {"priority": 1}), ("CustomPriority", {}), ("Random", {})],
+)
+def test_each_order_has_an_order_of_its_own(strategy: str, second: dict[str, int]) -> None:
+    assert check_history(out_of_order(strategy, **second).history()) == []
+
+
+def test_a_small_window_hands_out_what_it_sees() -> None:
+    s = out_of_order("OldestFirst")
+    s.recorder.lines[0] = Header(window=2)
+    assert check_history(s.history()) == []
+
+
+def test_who_is_paused_is_passed_over() -> None:
+    s = Story()
+    s.submit(10, tenant="a")
+    s.submit(11, tenant="b")
+    s.go("pause", None, on=True, tenant="a", sub=0)
+    s.reserve(1, (11, 0, 1, 1), strategy="OldestFirst")
+    s.go("pause", None, on=False, tenant="a", sub=0)
+    s.reserve(2, (10, 0, 1, 1), strategy="OldestFirst")
+    assert check_history(s.history()) == []
+
+
+def test_a_chunk_that_failed_may_stay_away_as_long_as_it_was_told() -> None:
+    assert check_history(came_back("fail", "retrying", 2, delay_seconds=20.0).history()) == []
+    assert (
+        check_history(came_back("fail", "retrying", 2, wait=0.5).history()) == []
+    )  # the queue's own back-off
 
 
 def test_a_batch_that_is_not_whole_may_be_finished_where_it_need_not_be() -> None:

@@ -16,6 +16,8 @@ _IDLE_MAX = 200  # rounds in vain; much more than the longest back-off, delay an
 _ROUNDS_MAX = 5_000  # of reserving; a window of one row hands out one message in each
 _PAUSES_SECONDS = (1.0, 5.0, 35.0, 70.0, 700.0, 4000.0)
 _BATCH = 5000
+_LONG_SECONDS = 100 * 86_400.0  # longer than anything is kept, and than any consumer is waited for
+_SWEEPS_MAX = 100
 
 
 def drain(world: World, dice: Random) -> bool:
@@ -31,6 +33,7 @@ def drain(world: World, dice: Random) -> bool:
         return False
     world.recorder.note(world.now, "drained")
     _tell_the_truth(world, drainer, dice)
+    _outlive(world, drainer, dice)
     return True
 
 
@@ -140,3 +143,16 @@ def _tell_the_truth(world: World, drainer: Caller, dice: Random) -> None:
         if shown is not None and shown.total:
             _call(world, drainer, c.Winners(id, 0, shown.total), dice)
             world.results(drainer, id)
+
+
+def _outlive(world: World, drainer: Caller, dice: Random) -> None:
+    """Every retention is over, and the sweeper has been there: what ended has left."""
+    world.now += _LONG_SECONDS
+    _settle(world, dice)
+    for _ in range(_SWEEPS_MAX):
+        if not world.sweep():
+            break
+        _settle(world, dice)
+    world.recorder.note(world.now, "swept")
+    for id in sorted(world.script.known):
+        _call(world, drainer, c.Show(id), dice)

@@ -47,9 +47,9 @@ def witnesses_of(history: History) -> dict[ChunkId, Witness]:
 
 
 def returned_of(history: History) -> list[Witness]:
-    """Chunks that waited again: their lease ran out unanswered, and they were handed out once more, later.
+    """Chunks that waited again, as their lease ran out, failed or was released, and were handed out once more, later.
 
-    `due` of such a witness is when the lease was surely over.
+    `due` of such a witness is when the lease or its back-off was surely over.
     """
     memo = history.memo
     if "returned" not in memo:
@@ -66,11 +66,31 @@ def _returned(facts: Facts, id: ChunkId, chunk: Chunk) -> Iterator[Witness]:
     for first, second in pairwise(chunk.hands):
         end = second.request.end
         run = second.delivery.runs.get(id[0])
-        until = over_at(facts, chunk, first, second.begin)
-        if run is None or until is None or second.attempt != first.attempt + 1:
+        back = _came_back(facts, chunk, first, second)
+        if run is None or back is None:
             continue
+        since, due = back
         if not facts.redriven(id[0], 0, end) and not facts.forgotten(first.begin, end):
-            yield Witness(id, run["tenant"], first.request, max(until, run["not_before"]), second)
+            yield Witness(id, run["tenant"], since, max(due, run["not_before"]), second)
+
+
+def _came_back(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> tuple[Request, float] | None:
+    """The call since which a chunk surely waited, once it was due, and when that was; None if it cannot be told."""
+    for one in chunk.settled(first.receipt, "fail", "release"):
+        if one.outcome == "released" and second.attempt == first.attempt:
+            return one.request, 0.0
+        if one.outcome == "retrying" and second.attempt == first.attempt + 1:
+            failed = facts.clock_high(one.request.end, one.request.end_t)
+            return one.request, failed + _back_off(facts, one.request, first.attempt)
+    until = over_at(facts, chunk, first, second.begin)
+    return (first.request, until) if until is not None and second.attempt == first.attempt + 1 else None
+
+
+def _back_off(facts: Facts, fail: Request, attempt: int) -> float:
+    """How long a chunk that failed stays away at most."""
+    delay = fail.args.get("delay_seconds", -1.0)
+    doubled = max(facts.config_ever("retry_delay_seconds")) * 2 ** (attempt - 1)
+    return delay if delay >= 0 else min(doubled, max(facts.config_ever("retry_delay_seconds_max")))
 
 
 def _named_may_shrink(history: History) -> bool:

@@ -264,12 +264,13 @@ class World:
         pairs = sorted(pair for page in pages for pair in page_results(page.body))
         self.recorder.end(self.now, line, [[index, body.decode("latin-1")] for index, body in pairs])
 
-    def sweep(self) -> None:
-        """What the runtime's sweeper does: remove what is older than its retention."""
+    def sweep(self) -> bool:
+        """What the runtime's sweeper does: remove what is older than its retention; whether there was anything."""
         owner = self.owner
         if owner is None or not owner.alive:
-            return
+            return False
         config, now = owner.engine.state.config, self.clock(owner)
         ids = [id for _, id in owner.store.ended_before(now - config.retention_seconds, 500)]
         keys = owner.store.keys_expired(now, 500)
         self._read(owner, c.Purge(ids, keys, now - config.event_seconds))
+        return bool(ids or keys)

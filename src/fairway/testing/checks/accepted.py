@@ -211,6 +211,18 @@ def _purged(facts: Facts, history: History, id: int, drained: int) -> bool:
     return False
 
 
+def check_what_is_over_leaves(history: History) -> list[Violation]:
+    """What ended does not stay for ever: once it was swept, after its retention, it is not found."""
+    swept = [place for place, note in history.notes if note.what == "swept"]
+    return [
+        found(
+            "what_is_over_leaves", f"submission {request.args['sub']} is there though it was swept", request
+        )
+        for request in (history.of("show") if swept else ())
+        if request.answered and request.begin > swept[-1]
+    ]
+
+
 def check_ends_have_a_cause(history: History) -> list[Violation]:
     """A submission is cancelled only if somebody did so, failed only after a failure, an expiry or its deadline."""
     facts = facts_of(history)

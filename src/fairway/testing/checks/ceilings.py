@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fairway.strategy.candidate import Candidate, selects, value_of
+from fairway.strategy.candidate import selects, value_of
 from fairway.strategy.text import parse
 from fairway.strategy.tiers import Tier, Value
+from fairway.testing.checks.choices import candidate_of
 from fairway.testing.checks.leases import held_until
 from fairway.testing.checks.order import beside, may_have_left, waited
 from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of, over_at
@@ -112,7 +113,7 @@ def _taken(facts: Facts, delivery: Delivery) -> dict[_Name, tuple[int, int]]:
 
 def _limits(tiers: list[Tier], run: dict[str, Any]) -> dict[_Name, int]:
     """The limits that bind a run whichever step chose it; a share of the consumers cannot be known here."""
-    candidate = _candidate(run)
+    candidate = candidate_of(run)
     may = [dict(tier.limits) for tier in tiers if selects(tier.selection, candidate)]
     limits: dict[_Name, int] = {}
     for key in set.intersection(*map(set, may)) if may else ():
@@ -123,18 +124,13 @@ def _limits(tiers: list[Tier], run: dict[str, Any]) -> dict[_Name, int]:
     return limits
 
 
-def _candidate(run: dict[str, Any]) -> Candidate:
-    """A run as a history shows it, for the strategy's own questions about values."""
-    return Candidate(run["id"], run["tenant"], 0, run.get("metadata") or {}, 1, True)
-
-
 def _surely_out(facts: Facts, earlier: list[Delivery], delivery: Delivery, name: _Name) -> Iterator[Hand]:
     """The chunks with the value that were in flight when the reservation was made, whatever happened unseen."""
     later = Hand(delivery, 0)
     for one in earlier:
         for id, attempt in one.picks():
             run = one.runs.get(id[0])
-            if run is None or value_of(_candidate(run), name[0]) != name[1]:
+            if run is None or value_of(candidate_of(run), name[0]) != name[1]:
                 continue
             hand = Hand(one, attempt)
             if _is_latest(facts, id, hand, delivery) and (

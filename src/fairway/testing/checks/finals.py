@@ -148,6 +148,18 @@ def check_deliveries_are_bounded(history: History) -> list[Violation]:
     return violations
 
 
+def check_no_retry_is_dead(history: History) -> list[Violation]:
+    """A chunk that failed for good is not tried again."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        for one in chunk.settlings:
+            if one.verb == "fail" and one.outcome == "retrying" and not one.request.args.get("retry", True):
+                what = f"chunk {id} failed for good, and is to be tried again"
+                violations.append(found("no_retry_is_dead", what, one.request))
+    return violations
+
+
 def check_fail_fast_ends(history: History) -> list[Violation]:
     """Once a chunk of a submission that fails fast is dead, nothing of it is handed out in that life."""
     facts = facts_of(history)

@@ -56,6 +56,21 @@ def _comparable(request: Request, reply: Any) -> Any:
     return reply
 
 
+def check_calls_are_answered(history: History) -> list[Violation]:
+    """Once faults have stopped, whoever calls is answered: after the drain nobody waits who called in it."""
+    drains = [place for place, note in history.notes if note.what == "drain"]
+    drained = [place for place, note in history.notes if note.what == "drained"]
+    if not drains or not drained:
+        return []
+    violations: list[Violation] = []
+    for request in history.requests:
+        tries = [one for one in request.tries if drains[-1] < one.begin < drained[-1]]
+        if tries and all(one.end < 0 for one in tries):
+            what = f"a {request.op} was sent after the faults had stopped, and never answered"
+            violations.append(found("calls_are_answered", what, request))
+    return violations
+
+
 def check_received_numbers_are_dropped(history: History) -> list[Violation]:
     """A number at or below a mark that the queue has seen is never executed again."""
     marks: dict[int, list[tuple[int, int]]] = {}

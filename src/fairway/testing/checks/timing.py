@@ -41,6 +41,39 @@ def _due(facts: Facts, offered: Offered) -> float:
     return max(given.get("not_before", 0.0), accepted + given["delay_seconds"])
 
 
+def check_times_as_asked(history: History) -> list[Violation]:
+    """A submission is due, and late, when that was asked for: neither time is lost or put off."""
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for delivery in facts.deliveries:
+        for submission, run in delivery.runs.items():
+            for offered in facts.by_id.get(submission, []):
+                if offered.known:
+                    continue
+                for name, (least, most) in _times(facts, offered).items():
+                    if not least - SLACK_SECONDS <= run[name] <= most + SLACK_SECONDS:
+                        what = f"submission {submission} has {name} {run[name]:.3f}, not {least:.3f} to {most:.3f}"
+                        violations.append(found("times_as_asked", what, offered.request, delivery.request))
+    return violations
+
+
+def _times(facts: Facts, offered: Offered) -> dict[str, tuple[float, float]]:
+    """The least and the most that the times of a submission can be, on its owner's clock."""
+    given, request = offered.given, offered.request
+    low = min(facts.clock_low(one.begin, one.begin_t) for one in request.tries)
+    low = min(low, facts.clock_low(request.end, request.end_t))
+    high = facts.clock_high(request.end, request.end_t)
+    due, delay, seconds = (
+        given.get("not_before", 0.0),
+        given.get("delay_seconds"),
+        given.get("deadline_seconds"),
+    )
+    return {
+        "not_before": (max(due, low + delay), max(due, high + delay)) if delay else (due, due),
+        "deadline": (low + seconds, high + seconds) if seconds else (0.0, 0.0),
+    }
+
+
 def check_back_off_holds(history: History) -> list[Violation]:
     """A chunk that failed comes back only after the delay that was asked for."""
     facts = facts_of(history)

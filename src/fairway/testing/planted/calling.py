@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.engine import backlog, due, ending, steering, submitting
+from msgspec.structs import replace
+
+from fairway.engine import backlog, due, ending, steering, submitting, waiting
 from fairway.engine.clients import Client
 from fairway.engine.run import Run
 from fairway.engine.state import State
@@ -104,3 +106,24 @@ def unnoticed(state: State, run: Run) -> None:
 def still_there(state: State, run: Run, event: str) -> None:
     _end(state, run, event)
     run.eligible = run.ready > 0
+
+
+# -- what is waited for
+
+_wished = submitting._wished
+
+
+@wrong("a deadline that was asked for is not kept", submitting, "_wished")
+def without_deadline(state: State, offer: Any, trails: Any) -> Any:
+    return replace(_wished(state, offer, trails), deadline=0.0)
+
+
+@wrong("a delay is longer than was asked", submitting, "_wished")
+def a_minute_more(state: State, offer: Any, trails: Any) -> Any:
+    described = _wished(state, offer, trails)
+    return replace(described, not_before=described.not_before + 60.0) if offer.delay_seconds else described
+
+
+@wrong("a wait that is over is not answered", waiting, "time_out")
+def for_ever(state: State) -> None:
+    pass

@@ -43,6 +43,18 @@ def early(state: State) -> list[Hold]:
     return due
 
 
+@wrong("a lease that ran out comes back a minute late", returning, "expired")
+def late(state: State) -> list[Hold]:
+    now, state.now = state.now, state.now - 60.0
+    try:
+        return _expired(state)
+    finally:
+        state.now = now
+
+
+_expired = returning.expired
+
+
 @wrong("an expired lease does not count", returning, "expire_one")
 def uncounted(state: State, run: Run, index: int, hold: Hold, batch: Any) -> None:
     leases.drop_out(state, run, index)
@@ -168,6 +180,16 @@ def go_on(state: State, run: Run) -> None:
 @wrong("nobody backs off", returning, "fail")
 def at_once(state: State, command: Fail) -> Any:
     return _fail(state, replace(command, delay_seconds=0.0))
+
+
+@wrong("a back-off takes ten times as long", returning, "fail")
+def ten_times(state: State, command: Fail) -> Any:
+    return _fail(state, replace(command, delay_seconds=command.delay_seconds * 10))
+
+
+@wrong("a chunk that failed for good is tried again", returning, "fail")
+def once_more(state: State, command: Fail) -> Any:
+    return _fail(state, replace(command, retry=True))
 
 
 @wrong("a back-off never ends", returning, "back_off_over")

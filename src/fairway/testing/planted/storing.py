@@ -159,6 +159,11 @@ def nobody_was_told(body: bytes) -> Any:
 _decode_client = load._decode_client
 
 
+@wrong("what ended is never purged", purging, "_is_over")
+def never_over(state: State, id: int, found: Any) -> bool:
+    return False
+
+
 @wrong("what ended is purged before its retention is over", purging, "_is_over")
 def over_at_once(state: State, id: int, found: Any) -> bool:
     stored = found.runs.get(id)

@@ -11,10 +11,13 @@ from fairway.engine import backlog, steering
 from fairway.engine.run import Run
 from fairway.engine.state import State
 from fairway.fair.turns import Tables, Turns
+from fairway.strategy import building, lanes, plan
 from fairway.strategy.inflight import InFlight
+from fairway.strategy.orders.age import AgeOrder
 from fairway.strategy.orders.fair import FairOrder
+from fairway.strategy.orders.ranked import RankedOrder
 from fairway.strategy.tiers import Cap
-from fairway.testing.planted.planting import wrong
+from fairway.testing.planted.planting import plant, wrong
 
 
 @wrong("last turns are forgotten too early", Turns, "forget_due")
@@ -92,6 +95,32 @@ def as_before(state: State, name: str, weight: int) -> None:
 def all_alike(self: Tables, tenant: str, new_w: int) -> None:
     for name in [*self.plain.turn, tenant]:
         self.weight[name] = new_w
+
+
+for _module in (plan, building, lanes):
+    plant("a selection keeps nothing out", _module, "selects", lambda selection, run: True, here=True)
+
+
+_aged = AgeOrder.__init__
+
+
+@wrong("the oldest and the newest are mistaken for each other", AgeOrder, "__init__")
+def other_end(self: AgeOrder[Any], newest: bool = False) -> None:
+    _aged(self, not newest)
+
+
+_take_ranked = RankedOrder.take
+
+
+@wrong("the lowest priority comes first", RankedOrder, "take")
+def least_urgent(self: RankedOrder[Any], k: int, grab: Any) -> int:
+    taken, heap = 0, sorted(self._heap)
+    while taken < k and heap:  # each by itself, from the other end
+        self._heap = [heap.pop()]
+        taken += _take_ranked(self, k - taken, grab)
+        heap += self._heap
+    self._heap = sorted(heap)
+    return taken
 
 
 @wrong("MaxSimultaneous is one too high", Cap, "at")
