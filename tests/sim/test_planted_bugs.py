@@ -12,10 +12,12 @@ import pytest
 from fairway.engine import returning
 from fairway.testing.history import Header, Recorder
 from fairway.testing.planted import BUGS, planted, search
+from fairway.testing.planted.planting import Bugs
 from fairway.testing.planted.searching import found_by
 from fairway.testing.simulate import STEPS, Outcome, Simulation, simulate
 from fairway.testing.violation import Violation
 from tests.sim.found import FOUND
+from tests.sim.scratch import Scratch
 
 RIGHT = returning.expired
 SEEDS_MAX = 10_000
@@ -64,29 +66,19 @@ def test_the_table_of_bugs_is_the_one_in_the_proof() -> None:
     assert table == FOUND
 
 
+def test_a_search_from_scratch_tells_what_it_found_and_what_it_did_not() -> None:
+    few: Bugs = {bug: BUGS[bug] for bug in ("a lease is taken back too early", "no pin")}
+    scratch = Scratch(few, simulate, 3)
+    assert scratch.seeds == {"a lease is taken back too early": 1} and scratch.hidden == ["no pin"]
+    figures = scratch.figures()
+    assert (
+        figures["lost"] == 1 and figures["operations"] > 0 and figures["seed"] == f"0 to 1, x {STEPS} steps"
+    )
+    assert figures["note"].startswith("1 of 2 bugs were found") and figures["note"].endswith("with seed 1")
+
+
 @pytest.mark.proof
 def test_every_planted_bug_is_found_from_scratch(record_proof: Callable[..., None]) -> None:
-    calls, seeds, hidden = 0, [0], list[str]()
-
-    def run(seed: int, steps: int) -> Simulation:
-        nonlocal calls
-        simulation = simulate(seed, steps)
-        calls += simulation.outcome.calls
-        return simulation
-
-    for bug in BUGS:
-        found = search(bug, range(SEEDS_MAX), run=run)
-        if found is None:
-            hidden.append(bug)
-        else:
-            seeds.append(found.seed + 1)
-            print(f"| {bug} | {found.seed:,} | {', '.join(found.checks)} |")
-    record_proof(
-        "planted bugs found from scratch",
-        operations=calls,
-        lost=len(hidden),
-        simulated=True,
-        seed=f"at most {max(seeds):,} seeds x {STEPS} steps",
-        note=f"{len(BUGS)} bugs, of which {len(hidden)} were not found",
-    )
-    assert not hidden, f"{SEEDS_MAX} seeds do not show that {hidden}"
+    scratch = Scratch(BUGS, simulate, SEEDS_MAX)
+    record_proof("planted bugs found from scratch", **scratch.figures())
+    assert not scratch.hidden, f"{SEEDS_MAX} seeds do not show that {scratch.hidden}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from fairway.store.port import Store
 from fairway.store.sqlite import SqliteStore
 from fairway.testing.conformance import Make, Owner, StoreConformance
 from fairway.testing.imagined.world import simulate
-from fairway.testing.planted import planted, search
+from fairway.testing.planted import planted
 from fairway.testing.planted.clustering import CLUSTER_BUGS
 from fairway.testing.planted.filing import FILE_BUGS
 from fairway.testing.planted.searching import found_by
 from tests.sim.found import FOUND_IN_FILES, FOUND_ON_CLUSTERS
+from tests.sim.scratch import Scratch
 
 SEEDS_MAX = 2_000
 PROOF = Path(__file__).parents[2] / "docs" / "proof.md"
@@ -39,11 +40,10 @@ def test_a_bug_of_the_cassandra_store_is_found_on_an_imagined_cluster(bug: str) 
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("bug", CLUSTER_BUGS)
-def test_a_bug_of_the_cassandra_store_is_found_from_scratch(bug: str) -> None:
-    found = search(bug, range(SEEDS_MAX), bugs=CLUSTER_BUGS, run=simulate)
-    assert found is not None, f"{SEEDS_MAX} seeds do not show that {bug}"
-    print(f"| {bug} | {found.seed:,} | {', '.join(found.checks)} |")
+def test_every_bug_of_the_cassandra_store_is_found_from_scratch(record_proof: Callable[..., None]) -> None:
+    scratch = Scratch(CLUSTER_BUGS, simulate, SEEDS_MAX)
+    record_proof("planted bugs of the Cassandra store found from scratch", **scratch.figures())
+    assert not scratch.hidden, f"{SEEDS_MAX} seeds do not show that {scratch.hidden}"
 
 
 @pytest.fixture
