@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from random import Random
 
 import pytest
 
 from fairway.testing.history import parse
-from fairway.testing.profile import BESIDE, FAULTS, OPS
+from fairway.testing.profile import BESIDE, FAULTS, OPS, profile_of
 from fairway.testing.simulate import Tally, simulate
+from fairway.testing.steps import step
+from fairway.testing.world import World
 from tests.sim.seeds import check_seeds
 
 SEEDS = 1000  # and as many in test_sim_more.py
@@ -34,6 +37,16 @@ def test_every_fault_happened(tally: Tally) -> None:
     print(
         f"{tally.seeds} seeds, {tally.steps} steps, {tally.calls} calls, {sum(tally.faults.values())} faults"
     )
+
+
+@pytest.mark.parametrize("fault", ["crash", "zombie", "lose_requests"])
+def test_a_fault_that_hits_nothing_is_not_counted(fault: str) -> None:
+    profile = profile_of(0)
+    profile.fault_rate, profile.faults, profile.ops = 1.0, {fault: 1.0}, {"goodbye": 1.0}
+    world = World(profile)  # whose owner has not started, so there is nothing to crash, replace or empty
+    step(world, Random(7))
+    assert world.faults[fault] == 0
+    assert [note for _, note in world.recorder.history().notes if note.what != "start"] == []
 
 
 def test_every_operation_is_answered_in_a_few_seeds() -> None:

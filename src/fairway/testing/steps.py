@@ -96,7 +96,8 @@ def _work(world: World, owner: Owner, dice: Random) -> None:
             owner.begin_reads(world.clock(owner))
         elif what == "read" and owner.reads:
             fails = bool(world.profile.faults) and dice.random() < 0.3
-            world.faults["read_error"] += fails
+            if fails:
+                world.faults["read_error"] += 1
             owner.make_read(fails)
         elif what == "delivered" and owner.read:
             owner.deliver_read(world.clock(owner), dice.randrange(len(owner.read)))
@@ -122,52 +123,61 @@ def _fault(world: World, dice: Random) -> None:
         world.next_fault = Fault(name)
     elif name == "crash_in_store":
         world.fuse.left = dice.randint(0, 12)
-    else:
+    elif _HAPPENS[name](world, dice):
         world.faults[name] += 1
-        _HAPPENS[name](world, dice)
     if dice.random() < 0.3:
         world.shelf.deliver_late()
 
 
-def _crash(world: World, dice: Random) -> None:
+def _crash(world: World, dice: Random) -> bool:
+    there = world.owner is not None
     world.down("crash")
+    return there
 
 
-def _power_loss(world: World, dice: Random) -> None:
+def _power_loss(world: World, dice: Random) -> bool:
     world.down("crash")
     world.zombies.clear()
     world.next_fault = Fault.OK
     world.shelf.power_loss()
     world.recorder.note(world.now, "power_loss")
+    return True
 
 
-def _forget_leases(world: World, dice: Random) -> None:
+def _forget_leases(world: World, dice: Random) -> bool:
     world.down("crash")
     world.forgets = True
+    return True
 
 
-def _zombie(world: World, dice: Random) -> None:
-    if world.owner is not None and world.owner.alive and len(world.zombies) < ZOMBIES_MAX:
-        world.zombies.append(world.owner)
-        world.owner = None
-        world.recorder.note(world.now, "takeover")
-        world.start(dice)
+def _zombie(world: World, dice: Random) -> bool:
+    if world.owner is None or not world.owner.alive or len(world.zombies) >= ZOMBIES_MAX:
+        return False
+    world.zombies.append(world.owner)
+    world.owner = None
+    world.recorder.note(world.now, "takeover")
+    world.start(dice)
+    return True
 
 
-def _lose_requests(world: World, dice: Random) -> None:
-    if world.owner is not None:
-        world.owner.inbox.clear()
+def _lose_requests(world: World, dice: Random) -> bool:
+    if world.owner is None or not world.owner.inbox:
+        return False
+    world.owner.inbox.clear()
+    return True
 
 
-def _wall_clock(world: World, dice: Random) -> None:
+def _wall_clock(world: World, dice: Random) -> bool:
     world.wall_shift += dice.choice((-3600.0, -7.0, 7.0, 600.0))
+    return True
 
 
-def _time_jump(world: World, dice: Random) -> None:
+def _time_jump(world: World, dice: Random) -> bool:
     world.now += dice.choice((120.0, 4000.0, 90_000.0, 31 * 86_400.0))
+    return True
 
 
-def _caller_dies(world: World, dice: Random) -> None:
+def _caller_dies(world: World, dice: Random) -> bool:
     """A caller comes back with nothing but its name; what it held and asked is nobody's."""
     caller = dice.choice(world.callers)
     owner = world.owner
@@ -182,9 +192,10 @@ def _caller_dies(world: World, dice: Random) -> None:
     caller.forget_me()
     caller.held.clear()
     caller.consumer_epoch = 0
+    return True
 
 
-_HAPPENS: dict[str, Callable[[World, Random], None]] = {
+_HAPPENS: dict[str, Callable[[World, Random], bool]] = {  # whether it hit anything: what did not is no fault
     "crash": _crash,
     "power_loss": _power_loss,
     "forget_leases": _forget_leases,
