@@ -1,6 +1,7 @@
 """A worker that may be stopped for longer than its leases: it reserves, says so, works a little and completes.
 
-Guards: it says `held` between the answer of the reserve and its complete, so whoever stops it then stops a holder.
+Guards: it says `held` between the answer of the reserve and its complete, so whoever stops it then stops a holder; and
+when it sent the complete, so that a stop which came after that is known.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def main(queue: str, history: str, offset: float, me: int) -> None:
                 print("held", flush=True)
                 time.sleep(WORK_SECONDS)
                 receipts = [ticket_of(lease) for lease in leases]
+                sent = time.monotonic()
                 outcomes = recorded.complete(who, receipts, [result_of(one, who) for one in receipts])
-                print(" ".join(outcomes), flush=True)
+                print(sent, *outcomes, flush=True)
 
 
 if __name__ == "__main__":

@@ -27,15 +27,18 @@ from tests.kill.worker import CALLS_PER_LIFE
 pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parent.parent.parent
+SLEEPER = [sys.executable, "-m", "tests.faults.sleeper"]
 WAITING = 40  # chunks that always wait for somebody
 PATIENCE_SECONDS = 120.0
 
 
 class Sleeper:
-    """One worker process, and a thread that stops it whenever it holds something."""
+    """One worker process, and a thread that stops it whenever it holds something.
 
-    def __init__(self, arguments: list[str], stops: int, enough: threading.Event) -> None:
-        command = [sys.executable, "-m", "tests.faults.sleeper", *arguments]
+    A stop counts if the worker sent its complete after it: on a busy machine the signal may come too late for that.
+    """
+
+    def __init__(self, command: list[str], stops: int, enough: threading.Event) -> None:
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         self.outcomes: Counter[str] = Counter()
         self.stops = 0
@@ -45,7 +48,7 @@ class Sleeper:
 
     def _follow(self) -> None:
         assert self.process.stdout is not None
-        stopped = False
+        resumed = float("inf")
         for line in self.process.stdout:
             if (
                 line == "held\n"
@@ -54,12 +57,13 @@ class Sleeper:
             ):
                 os.kill(self.process.pid, signal.SIGSTOP)
                 time.sleep(2 * LEASE_SECONDS)
+                resumed = time.monotonic()
                 os.kill(self.process.pid, signal.SIGCONT)
-                stopped = True
             elif line not in ("held\n", "ready\n"):
-                self.outcomes.update(line.split())
-                self.stops += stopped
-                stopped = False
+                sent, *outcomes = line.split()
+                self.stops += float(sent) >= resumed
+                self.outcomes.update(outcomes)
+                resumed = float("inf")
 
     def end(self) -> None:
         self.process.kill()
@@ -110,7 +114,7 @@ def stop_holders(folder: Path, sleepers: int, stops_each: int, record: Callable[
         # The last one is never stopped and takes what the others' leases let go.
         workers = [
             Sleeper(
-                [str(queue), str(folder / f"sleeper{n}"), str(offset), str(n)],
+                [*SLEEPER, str(queue), str(folder / f"sleeper{n}"), str(offset), str(n)],
                 stops_each * (n <= sleepers),
                 enough,
             )
@@ -151,6 +155,21 @@ def stop_holders(folder: Path, sleepers: int, stops_each: int, record: Callable[
         note=f"{stale:,} stale results came, none was accepted",
         history=found,
     )
+
+
+@pytest.mark.parametrize(("late", "stops"), [(0.0, 0), (0.2, 1)])
+def test_a_stop_that_comes_after_the_complete_is_not_counted(late: float, stops: int) -> None:
+    play = (
+        f"import time; print('held', flush=True); time.sleep({late});"
+        " print(time.monotonic(), 'done', flush=True); time.sleep(60)"
+    )
+    worker = Sleeper([sys.executable, "-c", play], 1, threading.Event())
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not worker.outcomes:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    worker.end()
+    assert worker.stops == stops
 
 
 def test_a_worker_stopped_for_twice_its_lease_never_leaves_a_stale_result(
