@@ -46,6 +46,7 @@ LEASE_SECONDS_MAX: Final = 7 * 86400.0  # a lost worker must not hold a chunk fo
 DELAY_SECONDS_MAX: Final = 366 * 86400.0  # not_before, deadlines and back-offs within a year
 LIST_ROWS_MAX: Final = 10_000  # rows in one page of a listing
 LIST_BYTES_MAX: Final = 16 * 1024 * 1024  # of info and metadata in one page: then it has fewer rows
+RESULTS_READ_BYTES: Final = 4 * 1024 * 1024  # of results in one read; one call's, whole, has up to a group's
 LIST_WALK_RUNS: Final = 1_000  # submissions in memory that a listing looks through; beyond, an index is asked
 
 # -- retries
@@ -264,6 +265,7 @@ ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024  # payloads in one answer; the rest i
 PAGES_READ_MAX: Final = (
     256  # of payloads at a time in one process, before their bytes are known: 1 MiB at most each
 )
+LOOK_PAGES: Final = 64  # that a listing counts for while it is read: one call's results are as long
 UNREAD_BYTES_MAX: Final = 512 * 1024 * 1024  # of answers that are built, or not read yet, in one process
 CALLER_UNREAD_BYTES_MAX: Final = 256 * 1024 * 1024  # of which one token may have half
 HTTP_WAIT_SECONDS_MAX: Final = 60.0  # one long poll; proxies cut what is silent for longer

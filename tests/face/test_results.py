@@ -14,7 +14,7 @@ from fairway.face.reads import ReadResults
 from fairway.face.results import Result
 from fairway.model.lease import Lease
 from fairway.model.page import result_page
-from fairway.model.stored import ResultPage
+from fairway.model.stored import ResultPage, until_bytes
 from fairway.model.submission import Described
 from tests.face.script import Script, verbs
 
@@ -50,6 +50,19 @@ def test_more_pages_than_one_read_takes() -> None:
     script = stored(Described("", 1000), [[i] for i in range(1000)], [])
     assert [result.index for result in script.all(verbs().results(9))] == list(range(1000))
     assert len(script.asked) > 10
+
+
+def test_a_read_that_ends_at_its_bytes_is_not_taken_for_the_last() -> None:
+    big = b"x" * (limits.RESULTS_READ_BYTES // 2)
+    held = [ResultPage(9, i, result_page([(i, big)])) for i in range(7)]
+
+    def read(command: ReadResults) -> list[ResultPage]:
+        behind = (page for page in held if page.first >= command.first_min)
+        return list(until_bytes(behind, command.bytes_max))
+
+    script = Script(Describe=lambda command: Described("", 7), ReadResults=read)
+    assert [(one.index, one.data) for one in script.all(verbs().results(9))] == [(i, big) for i in range(7)]
+    assert len(script.asked) == 1 + 4, "two at a time"
 
 
 def test_pages_are_read_while_they_are_iterated() -> None:

@@ -21,8 +21,13 @@ import fairway
 from fairway import limits
 from fairway.client import wire
 from fairway.engine.commands import Reserve, Stats
+from fairway.errors import TooManyCalls
+from fairway.face.reads import ReadResults
+from fairway.model.stored import ResultPage
 from fairway.server import metrics, protocol
 from fairway.server.admission import Admission
+from fairway.server.counting import CountedPort
+from fairway.server.held import Held
 from fairway.server.roots import Roots
 from fairway.server.settings import settings
 from tests.server.live import Live, live, until
@@ -743,6 +748,53 @@ def test_messages_for_a_caller_who_reads_nothing_go_back(own: Live, monkeypatch:
         (lease,) = http.post(f"{path}/reserve", json={"wait_seconds": 20}).json()["leases"]
         assert lease["attempt"] == 1
         until(lambda: admission.unread_bytes == 0)
+
+
+def test_results_count_for_their_answer_while_it_is_built(own: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    with own.http() as http, fairway.open(own.settings.store) as beside:
+        id = beside.submit([b""] * 15).id
+        for start in range(0, 15, 5):  # five results in one call are read together
+            some = [bytes([start + n]) * 1_000_000 for n in range(5)]
+            beside.complete(beside.reserve(5), results=some)
+        monkeypatch.setattr(limits, "CALLER_UNREAD_BYTES_MAX", 6_000_000)
+        path = f"{Q}/submissions/{id}/results"
+        pages = [http.get(path).json()]
+        while (after := pages[-1]["next"]) is not None:
+            pages.append(http.get(path, params={"after": after}).json())
+        assert len(pages) > 1, "a page ends where there is no room for more"
+        assert [one["index"] for page in pages for one in page["results"]] == [*range(15)]
+        whole = http.get(path, headers={"Accept": "application/x-ndjson"}).text
+        assert [json.loads(line)["index"] for line in whole.splitlines()] == [*range(15)]
+        with fairway.open(own.url) as q:
+            assert [one.data for one in q.results(id)] == [bytes([n]) * 1_000_000 for n in range(15)]
+
+
+def test_listings_that_are_read_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them ask when nothing is unread yet, and each finds as much as one call may leave."""
+    monkeypatch.setattr(limits, "CALLER_UNREAD_BYTES_MAX", 300)
+    under_way, most, admission = 0, 0, None
+
+    class Shelf:
+        do = unreceived = None
+
+        async def ask(self, command: ReadResults) -> list[ResultPage]:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.001)
+            under_way -= 1
+            return [ResultPage(command.id, 0, bytes(100))]
+
+    async def crowd() -> list[object]:
+        nonlocal admission
+        admission = Admission()
+        asks = (CountedPort(Shelf(), Held(admission, "one")).ask(ReadResults(1)) for _ in range(50))
+        return await asyncio.wait_for(asyncio.gather(*asks, return_exceptions=True), 30)
+
+    told = asyncio.run(crowd())
+    assert most == limits.PAGES_READ_MAX // limits.LOOK_PAGES
+    assert sum(isinstance(one, TooManyCalls) for one in told) == 47
+    assert admission is not None and admission.unread_bytes == 300
 
 
 def test_payloads_that_are_read_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,12 @@ Guards: a read is answered when all that was executed before it is stored; paylo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+
+from fairway.limits import RESULTS_READ_BYTES
+from fairway.model.stored import ResultPage
 
 Where = tuple[int, int]  # a submission, and the number of one of its pages of payloads
 
@@ -49,6 +54,11 @@ class ReadResults(Read, frozen=True, tag=68):
     id: int
     first_min: int = 0
     limit: int = 64
+    bytes_max: int = RESULTS_READ_BYTES  # the page that reaches it is the last
+
+    def is_last(self, pages: Sequence[ResultPage]) -> bool:
+        """Whether there is nothing behind these pages, which it was answered with."""
+        return len(pages) < self.limit and sum(len(page.body) for page in pages) < self.bytes_max
 
 
 class ReadEvents(Read, frozen=True, tag=69):

@@ -124,11 +124,11 @@ class _Inline:
     def more(self) -> ReadResults:
         return ReadResults(self._id, self._first)
 
-    def add(self, pages: list[ResultPage], limit: int) -> None:
+    def add(self, pages: list[ResultPage], read: ReadResults) -> None:
         for page in pages:
             self._rest.extend(results_of(page.body))
         self._rest.sort()  # pages are sorted runs, which this merges
-        if len(pages) < limit:
+        if read.is_last(pages):
             self.certain = limits.CHUNKS_MAX
         else:
             self.certain = pages[-1].first
@@ -162,7 +162,7 @@ def results_in_order(id: int, fetch: Fetch | None) -> Listing[Result]:
             else:
                 objects += found
             more = inline.more()
-            inline.add((yield Ask(more)), more.limit)
+            inline.add((yield Ask(more)), more)
         if objects:
             found = sorted(objects + found, key=lambda result: result.index)
         yield Items(found)

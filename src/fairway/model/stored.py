@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
+from typing import TypeVar
 
 import msgspec
 
@@ -143,12 +144,15 @@ class StoredRun(msgspec.Struct, frozen=True, gc=False):
     progress: bytes = b""  # its PROGRESS object while it is active, b"" if it has none
 
 
-def until_bytes(runs: Iterable[StoredRun], bytes_max: int | None) -> Iterator[StoredRun]:
+_WithBody = TypeVar("_WithBody", StoredRun, ResultPage)
+
+
+def until_bytes(rows: Iterable[_WithBody], bytes_max: int | None) -> Iterator[_WithBody]:
     """The first of them, up to the one with which their bodies have so many bytes; None: all."""
     left = bytes_max
-    for run in runs:
-        yield run
+    for row in rows:
+        yield row
         if left is not None:
-            left -= len(run.body)
+            left -= len(row.body)
             if left <= 0:
                 return

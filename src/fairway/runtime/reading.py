@@ -29,7 +29,7 @@ def answer(store: Store, read: Read) -> Any:
                 raise NotFound(f"there is no submission {read.id} (or it ended and its retention is over)")
             return decode_described(run.body)
         case ReadResults():
-            return store.results(read.id, read.first_min, read.limit)
+            return store.results(read.id, read.first_min, read.limit, read.bytes_max)
         case ReadEvents():
             return store.events(read.after, read.limit)
         case _:

@@ -16,6 +16,7 @@ from fairway.face import checks
 from fairway.face.reads import ReadPages
 from fairway.server import payloads
 from fairway.server.asking import Answer, Ask
+from fairway.server.counting import CountedPort
 from fairway.server.rights import NEEDED
 
 
@@ -41,7 +42,7 @@ async def call(ask: Ask) -> Answer:
         return await _register(ask)
     if kind is ReadPages:
         return _answer(await payloads.read(ask.queue.port, command.wanted, ask.held))
-    reply = await ask.queue.port.ask(command, _numbered(ask, asked, command))
+    reply = await CountedPort(ask.queue.port, ask.held).ask(command, _numbered(ask, asked, command))
     if not isinstance(reply, Reserved):
         return _answer(reply)
     try:

@@ -255,6 +255,7 @@ def _results(command: r.ReadResults) -> None:
     checks.submission_id(command.id)
     checks.whole("first_min", command.first_min, 0, _INT64)
     checks.whole("limit", command.limit, 1, 64)
+    checks.whole("bytes_max", command.bytes_max, 1, limits.RESULTS_READ_BYTES)
 
 
 def _events(command: r.ReadEvents) -> None:

@@ -32,6 +32,11 @@ class Held:
         self.now(self.size + size)
         return True
 
+    @property
+    def full(self) -> bool:
+        """Whether the bound is reached."""
+        return self._admission.is_full(self._caller)
+
     def check(self) -> None:
         """TooManyCalls or Busy, if the bound is reached."""
         self._admission.check_unread(self._caller)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from math import inf
 from typing import Annotated, Any, Literal
 
@@ -11,13 +11,14 @@ from msgspec import Meta
 
 from fairway import limits
 from fairway.engine.commands import ListActive, ListDead, Tenants, Wait
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, Busy, FairwayError, TooManyCalls
 from fairway.face import checks
 from fairway.face.reads import ListEnded, ListEndedDead
 from fairway.model.submission import is_full
 from fairway.server import queue_views as qv
 from fairway.server import views as v
 from fairway.server.asking import Answer, Ask, Cut
+from fairway.server.counting import CountedPort
 from fairway.server.doing import submission_id
 from fairway.server.queues import OpenQueue
 
@@ -94,6 +95,7 @@ async def submissions(ask: Ask) -> Answer:
     pairs = _pairs(query.metadata)
     rows: dict[int, Any] = {}
     sure: float = inf
+    port = CountedPort(ask.port, ask.held)
     pages = []
     if query.state in (None, "active"):
         pages.append(ListActive(query.tenant, pairs, query.after, query.limit))
@@ -101,7 +103,7 @@ async def submissions(ask: Ask) -> Answer:
         state = "" if query.state in (None, "ended") else query.state
         pages.append(ListEnded(state, query.tenant, pairs, query.after, query.limit))
     for page in pages:
-        found = await ask.port.ask(page)
+        found = await port.ask(page)
         rows |= {row.id: row for row in found}
         # Beyond the end of a full page the other one may not be believed yet.
         sure = min(sure, found[-1].id if is_full(found, query.limit) else inf)
@@ -133,34 +135,48 @@ async def submission(ask: Ask) -> Answer:
 async def results(ask: Ask) -> Answer:
     """A page of results in index order; as NDJSON, all of them."""
     id, query = submission_id(ask), ask.query
-    listing = ask.q.results(id)
     if ask.accepts == NDJSON:
         await ask.q.submission(id)  # so that one that is not there is told before the stream begins
-        return Answer(media=NDJSON, stream=_streamed(ask, listing))
+        return Answer(media=NDJSON, stream=_streamed(ask, id))
     shown: list[v.ResultView] = []
     size = 0
-    async for result in listing:
-        if result.index <= query.after:
-            continue
-        size += len(result.data or b"")
-        if len(shown) == query.limit or (shown and size > limits.ANSWER_BYTES_MAX):
-            await listing.aclose()  # pyright: ignore[reportAttributeAccessIssue]
-            return Answer(v.Results(shown, shown[-1].index))
-        shown.append(v.result_view(result))
+    listing = _listing(ask, id, lambda: size)
+    try:
+        async for result in listing:
+            if result.index <= query.after:
+                continue
+            size += len(result.data or b"")
+            if len(shown) == query.limit or (shown and size > limits.ANSWER_BYTES_MAX):
+                await listing.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+                return Answer(v.Results(shown, shown[-1].index))
+            shown.append(v.result_view(result))
+    except (TooManyCalls, Busy):
+        if not shown:
+            raise
+        return Answer(v.Results(shown, shown[-1].index))
     return Answer(v.Results(shown, None))
 
 
-async def _streamed(ask: Ask, listing: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+def _listing(ask: Ask, id: int, kept: Callable[[], int], patient: bool = False) -> AsyncIterator[Any]:
+    """The results of a submission; those that are `kept` count for the answer."""
+    assert isinstance(ask.queue, OpenQueue)
+    return ask.queue.numbered(CountedPort(ask.port, ask.held, kept, patient)).results(id)
+
+
+async def _streamed(ask: Ask, id: int) -> AsyncIterator[bytes]:
     lines: list[bytes] = []
     size = 0
-    async for result in listing:
-        lines.append(_encode(v.result_view(result)) + b"\n")
-        size += len(lines[-1])
-        if len(lines) == _STREAM_ROWS or size > limits.PAYLOAD_BYTES_MAX:
-            yield b"".join(lines)
-            lines, size = [], 0
-            if not ask.app.still_allowed(ask):
-                raise Cut
+    try:
+        async for result in _listing(ask, id, lambda: size, patient=True):
+            lines.append(_encode(v.result_view(result)) + b"\n")
+            size += len(lines[-1])
+            if len(lines) == _STREAM_ROWS or size > limits.PAYLOAD_BYTES_MAX:
+                yield b"".join(lines)
+                lines, size = [], 0
+                if not ask.app.still_allowed(ask):
+                    raise Cut
+    except FairwayError as error:  # it has begun: that it is not whole can only be seen
+        raise Cut from error
     yield b"".join(lines)
 
 
@@ -202,13 +218,14 @@ async def dead(ask: Ask) -> Answer:
     kind, after = (query.after[:1] or "a"), int(query.after[1:] or 0) if known else 0
     if not known or after >= 2**63:
         raise BadArgument("after: give the `next` of the page before", argument="after")
+    port = CountedPort(ask.port, ask.held)
     chunks: list[Any] = []
     following: str | None = None
     if kind == "a":
-        chunks = await ask.port.ask(ListDead(after, query.limit))
+        chunks = await port.ask(ListDead(after, query.limit))
         following = f"a{chunks[-1].submission}" if len(chunks) >= query.limit else "e0"
     if kind == "e" or (following == "e0" and not chunks):
-        last, chunks = await ask.port.ask(ListEndedDead(after if kind == "e" else 0, query.limit))
+        last, chunks = await port.ask(ListEndedDead(after if kind == "e" else 0, query.limit))
         following = f"e{last}" if last is not None else None
     views = [v.DeadView(str(d.submission), d.index, d.tenant, d.attempts, d.error, d.at) for d in chunks]
     return Answer(v.DeadChunks(views, following))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,7 @@ from fairway.face.reads import ReadEvents
 from fairway.model.event import Event, events_of
 from fairway.server import views as v
 from fairway.server.asking import Answer, Ask
+from fairway.server.counting import CountedPort
 
 SSE = "text/event-stream"
 _GROUPS = 64  # group records read at a time; one holds the events of one commit
@@ -41,11 +42,11 @@ def _view(event: Event) -> v.EventView:
     )
 
 
-async def _page(ask: Ask, after: int, limit: int) -> v.Events:
+async def _page(port: Any, after: int, limit: int) -> v.Events:
     """Whole groups until there are enough events."""
     shown: list[v.EventView] = []
     while len(shown) < limit:
-        batches = await ask.port.ask(ReadEvents(after, _GROUPS))
+        batches = await port.ask(ReadEvents(after, _GROUPS))
         for number, _, body in batches:
             after = number
             shown += [_view(event) for event in events_of(number, body)]
@@ -61,7 +62,8 @@ async def events(ask: Ask) -> Answer:
     query: EventRows = ask.query
     if ask.accepts == SSE:
         return Answer(media=SSE, stream=_stream(ask, max(query.after, ask.last_event)))
-    return Answer(await _page(ask, query.after, query.limit))
+    port = CountedPort(ask.port, ask.held)
+    return Answer(await _page(port, query.after, query.limit))
 
 
 async def _stream(ask: Ask, after: int) -> AsyncIterator[bytes]:
@@ -70,7 +72,7 @@ async def _stream(ask: Ask, after: int) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n\n"
     while time.monotonic() < until and not ask.app.stopping and ask.app.still_allowed(ask):
         try:
-            page = await _page(ask, after, limits.PAGE_ROWS)
+            page = await _page(ask.port, after, limits.PAGE_ROWS)
         except FairwayError:
             return  # the client comes again with the last id it got
         if page.events:

@@ -132,8 +132,8 @@ class Store(Protocol):
         """Payload pages by (submission id, page number); what is not there is left out."""
         ...
 
-    def results(self, id: int, first_min: int, limit: int) -> list[ResultPage]:
-        """Result pages of a submission with first >= first_min, ordered by first."""
+    def results(self, id: int, first_min: int, limit: int, bytes_max: int | None = None) -> list[ResultPage]:
+        """Result pages of a submission with first >= first_min, ordered by first; `bytes_max` as in `above`."""
         ...
 
     def key(self, tenant: str, key: str) -> KeyRow | None:

@@ -176,10 +176,12 @@ class Reading:
             found.update({places[page]: body for page, body in self._pages(bundle, sorted(places))})
         return found
 
-    def results(self, id: int, first_min: int, limit: int) -> list[ResultPage]:
+    def results(self, id: int, first_min: int, limit: int, bytes_max: int | None = None) -> list[ResultPage]:
         rows = self._source()._connection.read("results", (self._queue, id, first_min, limit))
+        if bytes_max is not None:
+            rows = rows[: _upto(bytes_max, [row[5] for row in rows])]
         outside: dict[tuple[int, int], list[int]] = {}
-        for _, number, _, range_id, page in rows:
+        for _, number, _, range_id, page, _ in rows:
             if range_id:
                 outside.setdefault((range_id, number), []).append(page)
         bodies = {
@@ -189,7 +191,7 @@ class Reading:
         }
         return [
             ResultPage(id, first, bodies[range_id, number, page] if range_id else body or b"")
-            for first, number, body, range_id, page in rows
+            for first, number, body, range_id, page, _ in rows
         ]
 
     def key(self, tenant: str, key: str) -> KeyRow | None:
@@ -306,6 +308,17 @@ class Reading:
         parts = [list(pages[at : at + _PAGES]) for at in range(0, len(pages), _PAGES)]
         wanted = [("pages_of", (self._queue, *bundle, part)) for part in parts]
         return [row for rows in self._connection.read_many(wanted) for row in rows]
+
+
+def _upto(bytes_max: int, sizes: Iterable[int]) -> int:
+    """How many of these come before so many bytes are reached, and the one that reaches them."""
+    many = 0
+    for size in sizes:
+        many += 1
+        bytes_max -= size
+        if bytes_max <= 0:
+            break
+    return many
 
 
 def _stored(row: StoredRow) -> StoredRun:

@@ -171,10 +171,11 @@ class MemoryStore:
             there = [(id, page) for id, page in wanted if id in rows and 0 <= page < len(rows[id].pages)]
             return {(id, page): rows[id].pages[page] for id, page in there}
 
-    def results(self, id: int, first_min: int, limit: int) -> list[ResultPage]:
+    def results(self, id: int, first_min: int, limit: int, bytes_max: int | None = None) -> list[ResultPage]:
         with self._shelf.lock:
             found = sorted(self._state().results.get(id, {}).items())
-        return [ResultPage(id, first, body) for (first, _), body in found if first >= first_min][:limit]
+        pages = (ResultPage(id, first, body) for (first, _), body in found if first >= first_min)
+        return list(until_bytes(islice(pages, limit), bytes_max))
 
     def key(self, tenant: str, key: str) -> KeyRow | None:
         return self._state().keys.get((tenant, key))

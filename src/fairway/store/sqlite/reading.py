@@ -127,10 +127,11 @@ class Reading:
             found.update({(id, page): body for id, page, body in outside})
         return found
 
-    def results(self, id: int, first_min: int, limit: int) -> list[ResultPage]:
+    def results(self, id: int, first_min: int, limit: int, bytes_max: int | None = None) -> list[ResultPage]:
         if queue_of(id) != self._queue:
             return []
-        return [ResultPage(*row) for row in self._all("results", (id, first_min, limit))]
+        found = self._each("results", (id, first_min, limit))
+        return list(until_bytes((ResultPage(*row) for row in found), bytes_max))
 
     def key(self, tenant: str, key: str) -> KeyRow | None:
         found = self._all("key", (self._queue, tenant, key))

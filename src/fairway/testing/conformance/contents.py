@@ -35,6 +35,22 @@ class ContentRules:
         assert owner.store.results(owner.id(2), 0, 9) == [ResultPage(owner.id(2), 3, b"other")]
         assert owner.store.results(owner.id(2), 4, 9) == []
 
+    def test_results_end_with_the_page_that_reaches_so_many_bytes(self, owner: Owner) -> None:
+        owner.write(rows=[owner.row(1)])
+        owner.write(
+            results=[ResultPage(owner.id(1), n, bytes(size)) for n, size in enumerate((10, 90_000, 10, 10))]
+        )
+
+        def found(first: int, limit: int, bytes_max: int) -> list[int]:
+            return [page.first for page in owner.store.results(owner.id(1), first, limit, bytes_max)]
+
+        assert found(0, 9, 1) == found(0, 9, 10) == [0]
+        assert found(0, 9, 11) == found(0, 9, 90_010) == [0, 1]
+        assert found(0, 1, 90_000) == [0]
+        assert found(1, 9, 100) == [1], "one that is larger than the bound comes alone"
+        assert found(0, 9, 1_000_000) == [0, 1, 2, 3]
+        assert found(4, 9, 1) == []
+
     def test_objects_are_put_replaced_dropped_and_listed(self, owner: Owner) -> None:
         keys: list[str | int] = ["b", "1", 2, 1, "", "é", 2**62]
         owner.write(puts=[Put(Kind.TENANT, key, 0, str(key).encode()) for key in keys])
