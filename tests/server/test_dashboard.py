@@ -267,6 +267,17 @@ def test_a_server_that_wants_no_token_shows_all_at_once(tmp_path: Path) -> None:
         assert http.post("/ui/queues/default/resume").status_code == 303
 
 
+def test_a_page_that_was_drawn_holds_no_memory_of_answers(tmp_path: Path) -> None:
+    with live(tmp_path) as server, server.http() as http, fairway.open(server.settings.store) as q:
+        q.submit([b""], attempts_max=1, policy="dead_letter")
+        q.fail(q.reserve(1), error="e" * 1000)
+        q.submit([b""])
+        assert server.process.app is not None
+        for page in ("dead", "submissions"):
+            assert http.get(f"/ui/queues/default/{page}").status_code == 200
+            assert server.process.app.admission.unread_bytes == 0
+
+
 def test_every_answer_carries_the_policy(server: Live) -> None:
     with login(server, "read") as http:
         paths = [

@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
+from fairway.server.admission import Admission
 from fairway.server.asking import Cut
-from fairway.server.handing import _relayed
+from fairway.server.handing import _relayed, _whole
+from fairway.server.held import Held
 
 
 def answer(breaks: bool) -> httpx2.Response:
@@ -39,3 +41,26 @@ def test_results_that_break_off_between_nodes_do_not_end_as_if_they_were_whole()
 def test_events_end_anywhere_for_their_client_comes_again() -> None:
     assert got(_relayed(answer(breaks=True), lambda: True, endless=True)) == [b"one\n"]
     assert got(_relayed(answer(breaks=False), lambda: False, endless=True)) == []
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_what_another_node_answers_counts_for_its_caller_as_it_comes(breaks: bool) -> None:
+    admission, seen = Admission(), []
+
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            seen.append(admission.unread_bytes)
+            yield bytes(100)
+        if breaks:
+            raise httpx2.ReadError("the node is gone")
+
+    async def whole() -> bytes:
+        return await _whole(httpx2.Response(200, content=parts()), Held(admission, "one"))
+
+    if breaks:
+        with pytest.raises(httpx2.ReadError):
+            asyncio.run(whole())
+    else:
+        assert asyncio.run(whole()) == bytes(300)
+    assert seen == [0, 100, 200]
+    assert admission.unread_bytes == (0 if breaks else 300)

@@ -30,11 +30,10 @@ from fairway.errors import (
     Unauthorized,
 )
 from fairway.face import checks
-from fairway.face.reads import Read
 from fairway.limits import KEPT_NAMES_MAX
 from fairway.server import answering, bodies, bucketing, changing, metrics
 from fairway.server.admission import Admission
-from fairway.server.asking import Answer, Ask, Cut, NumberedPort, Sent
+from fairway.server.asking import Answer, Ask, Cut, NumberedPort, Sent, only_looks
 from fairway.server.attending import Attending
 from fairway.server.bodies import Gone
 from fairway.server.callers import Callers
@@ -117,7 +116,7 @@ class App:
             held.of(token)
             ask.held = held
             answer = await self._admitted(route, ask, exchange, headers)
-            if answer.stream is None and _only_looks(route, ask) and not held.size:
+            if answer.stream is None and only_looks(route.method, ask) and not held.size:
                 held.check()  # it has done nothing and can be refused also now
         except Gone:
             metrics.requests(route.name if route else "none", "gone").inc()
@@ -354,11 +353,6 @@ def _digits(headers: dict[bytes, bytes], name: bytes) -> int:
     if not text.isdigit() or len(text) > 19:
         raise BadArgument(f"{name.decode()} must be a whole number")
     return int(text)
-
-
-def _only_looks(route: Route, ask: Ask) -> bool:
-    """Whether a request changes nothing, so that it can be refused when its answer is there already."""
-    return route.method == "GET" or (isinstance(ask.body, wire.Asked) and isinstance(ask.body.command, Read))
 
 
 def _lasts(body: Any) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairway.client.lanes import Lanes
-from fairway.client.wire import JSON
+from fairway.client.wire import JSON, Asked
 from fairway.engine.commands import Call, Command, Fail, Join, Reserved
 from fairway.errors import TooLarge
 from fairway.face.keeping import KeptPages
@@ -93,6 +93,11 @@ class Ask:
         """Payload pages that an earlier call read."""
         assert isinstance(self.queue, OpenQueue)
         return self.queue.kept
+
+
+def only_looks(method: str, ask: Ask) -> bool:
+    """Whether a request changes nothing, so that it can be refused when its answer is there already."""
+    return method == "GET" or (isinstance(ask.body, Asked) and isinstance(ask.body.command, Read))
 
 
 class NumberedPort:

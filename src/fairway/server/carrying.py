@@ -144,6 +144,8 @@ class Carrier:
             await self.carry(_CALL, mine)
         except FairwayError as error:
             _log.info("leases that reached nobody end at their deadline: %s", error)
+        finally:
+            mine.held.now(0)
 
     async def close(self) -> None:
         if self._returning:

@@ -22,7 +22,8 @@ from fairway.engine.commands import Part, Reserve, Reserved
 from fairway.errors import BadArgument, FairwayError, NotOwner, OurError
 from fairway.face.receipts import parts_of
 from fairway.server import views as v
-from fairway.server.asking import Answer, Ask, Cut
+from fairway.server.asking import Answer, Ask, Cut, only_looks
+from fairway.server.held import Held
 from fairway.server.passes import COVERED, HEADER, Passes
 from fairway.server.routes import Route
 from fairway.server.streaming import SSE
@@ -68,7 +69,9 @@ class Handing:
             if route.stream and media.startswith(route.stream):
                 return Answer(media=media, stream=_relayed(answer, allowed, route.stream == SSE))
             try:
-                body = await answer.aread()
+                if only_looks(route.method, ask):
+                    ask.held.check()
+                body = await _whole(answer, ask.held)
             finally:
                 await answer.aclose()
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -94,6 +97,19 @@ class Handing:
             headers=[(HEADER, given.encode()), *kept.items()],
             timeout=httpx2.Timeout(patience, connect=limits.NODE_CONNECT_SECONDS, pool=None),
         )
+
+
+async def _whole(answer: httpx2.Response, held: Held) -> bytes:
+    """A body; it counts for its caller as it comes."""
+    parts: list[bytes] = []
+    try:
+        async for part in answer.aiter_bytes():
+            parts.append(part)
+            held.now(held.size + len(part))
+    except BaseException:
+        held.now(0)
+        raise
+    return b"".join(parts)
 
 
 def _brought(url: str, answer: httpx2.Response, media: str, body: bytes, accepts: str) -> Answer:

@@ -166,8 +166,9 @@ def _listing(ask: Ask, id: int, kept: Callable[[], int], patient: bool = False) 
 async def _streamed(ask: Ask, id: int) -> AsyncIterator[bytes]:
     lines: list[bytes] = []
     size = 0
+    listing = _listing(ask, id, lambda: size, patient=True)
     try:
-        async for result in _listing(ask, id, lambda: size, patient=True):
+        async for result in listing:
             lines.append(_encode(v.result_view(result)) + b"\n")
             size += len(lines[-1])
             if len(lines) == _STREAM_ROWS or size > limits.PAYLOAD_BYTES_MAX:

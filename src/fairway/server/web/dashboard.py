@@ -178,6 +178,7 @@ class Dashboard:
                     return Shown(to=f"{ask.queue.elsewhere}/ui/queues/{quote(ask.queue.name)}")
             return await page.handler(visit)
         finally:
+            ask.held.now(0)  # what a page shows is drawn by now, and is short
             self._app.admission.leave(ask.token.id, False)
 
     async def _bucket(self, page: Page, visit: Visit) -> Shown:
