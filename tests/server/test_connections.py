@@ -128,3 +128,43 @@ def test_what_is_kept_of_requests_is_bounded_and_changes_nothing(tmp_path: Path)
         with pytest.raises(Exception, match="other sites"):
             callers.check_site({b"host": b"localhost", b"origin": b"http://evil.example"})
     assert callers._check.cache_info().currsize == 1  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("asks", [b"h2c", b"websocket", b"tls/1.2, h2c"])
+def test_a_request_that_asks_for_another_protocol_is_answered_in_this_one(own: Live, asks: bytes) -> None:
+    """Java's client does before every first request, and sends its body behind that."""
+    body = b'{"chunks": 2}'
+    head = (
+        b"POST /v1/queues/default/submissions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Connection: Upgrade, HTTP2-Settings, keep-alive\r\nUpgrade: %s\r\nHTTP2-Settings: AAMAAABk\r\n"
+        b"Content-Length: %d\r\n\r\n" % (asks, len(body))
+    )
+    with socket.create_connection(("127.0.0.1", own.port), timeout=30) as end:
+        for sent in ([head + body], [head[:40], head[40:], body[:5], body[5:]], [(head + body) * 3]):
+            for part in sent:
+                end.sendall(part)
+                time.sleep(0.02)
+            for _ in range(max(1, sent[0].count(body))):
+                answer = _answer(end)
+                assert answer.startswith(b"HTTP/1.1 201 ") and b'"total":2' in answer
+
+
+def test_no_one_passes_through_as_through_a_proxy(own: Live) -> None:
+    with socket.create_connection(("127.0.0.1", own.port), timeout=30) as end:
+        end.sendall(b"CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n")
+        assert _answer(end).startswith(b"HTTP/1.1 400 ")
+
+
+def _answer(end: socket.socket) -> bytes:
+    """The next answer on a connection, alone."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        part = end.recv(1)
+        assert part, head
+        head += part
+    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    while length:
+        part = end.recv(length)
+        assert part
+        head, length = head + part, length - len(part)
+    return head

@@ -28,6 +28,7 @@ from fairway.limits import (
 from fairway.server import answering
 from fairway.server.exchange import Exchange
 
+_UPGRADES = (b"upgrade", b"http2-settings")  # headers, and what names them
 _PASSES = 3  # of the event loop: in one of them it reads all that has come
 
 
@@ -82,6 +83,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._current: Exchange | None = None  # the one that is being answered
         self._head_timer: asyncio.Handle | None = None
         self._read_timer: asyncio.TimerHandle | None = None
+        self._method, self._version = b"", b""  # of a request that asks for another protocol
         self._unread = 0  # of the answer, when the timer was set
 
     def connection_made(self, transport: Any) -> None:
@@ -111,7 +113,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self.parser is None or self.transport.is_closing():
             return
         self._body_came = False
-        super().data_received(data)
+        self._feed(data)
         if self.parser is None:
             return
         if not self._body_came:
@@ -120,6 +122,38 @@ class PatientProtocol(HttpToolsProtocol):
             self._refuse(_TOO_LONG)
         elif self._in_head and self._head_timer is None:
             self._await_head()
+
+    def _feed(self, data: bytes) -> None:
+        """As uvicorn does it; but a request that would rather speak another protocol is answered in this one, with its
+        body. Java's client asks for HTTP/2 that way before every first request."""
+        try:
+            while True:
+                try:
+                    self.parser.feed_data(data)
+                    return
+                except httptools.HttpParserUpgrade as upgrade:  # the parser reads nothing behind such a head
+                    data = data[upgrade.args[0] :]
+                    self.parser = httptools.HttpRequestParser(self)
+                    self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+                    self.parser.feed_data(self._plain_head())
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("")
+
+    def _plain_head(self) -> bytes:
+        """The head that came, without what asks for another protocol."""
+        lines = [b"%s %s HTTP/%s" % (self._method, self.url, self._version)]
+        for name, value in self.headers:
+            if name == b"connection":
+                kept = [one for one in value.split(b",") if one.strip().lower() not in _UPGRADES]
+                value = b",".join(kept)
+            if name not in _UPGRADES:
+                lines.append(b"%s: %s" % (name, value))
+        return b"\r\n".join((*lines, b"", b""))
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
 
     def on_body(self, body: bytes) -> None:
         self._body_came, self._head_bytes = True, 0
@@ -149,6 +183,11 @@ class PatientProtocol(HttpToolsProtocol):
         if size > HEAD_BYTES_MAX:
             raise ValueError("the head is too long")  # the parser ends the connection with 400
         parser: Any = self.parser
+        if parser.should_upgrade():
+            self._method, self._version = parser.get_method(), parser.get_http_version().encode()
+            if self._method == b"CONNECT":
+                raise ValueError("a proxy was meant")
+            return  # it comes again, without that
         self._complete_scope(parser)
         version = self.scope["http_version"]
         before, self.cycle = self.cycle, self._exchange(version != "1.0" and parser.should_keep_alive())
