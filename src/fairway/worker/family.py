@@ -6,16 +6,17 @@ that is final ends all of them and is raised in the parent.
 
 from __future__ import annotations
 
-import functools
 import logging
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.context
 import multiprocessing.process
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fairway.errors import FairwayError, OurError
@@ -30,6 +31,18 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _HURRY: Final = signal.SIGUSR1  # tells a child to stop also what it is at
 _POLL_SECONDS: Final = 0.1
 _log: Final = logging.getLogger("fairway.worker")
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What is sent to each process that fills a place."""
+
+    open_queue: Callable[[], Queue]
+    make: Callable[[], Function]
+    options: dict[str, Any]
+    limit: int | None
+    cells: Any
+    ending: Ending
 
 
 class Family:
@@ -52,20 +65,11 @@ class Family:
         self._cells = [self._context.RawArray("q", CELLS) for _ in range(many)]
         began = self._context.RawValue("b", False)
         self._given = [
-            (Ending(self._context, began), open_queue, make, options, share, cells)
+            _Given(open_queue, make, options, share, cells, Ending(self._context, began))
             for share, cells in zip(_shares(limit, many), self._cells, strict=True)
         ]
         self._heard = 0  # signals; no Event: its handler would wait for the lock that this thread may hold
         self._members: list[_Member] = []
-
-    def _start(self, given: tuple[Any, ...]) -> multiprocessing.process.BaseProcess:
-        given[0].open()
-        process = self._context.Process(target=run_member, args=given, name="fairway worker")
-        try:
-            process.start()
-        except OSError as error:
-            raise OurError(f"no process can be started now: {error}") from error
-        return process
 
     def run(self, stop: threading.Event | None) -> Sums:
         """Until a signal, `stop`, or until all have found the queue empty or reached the limit."""
@@ -73,7 +77,7 @@ class Family:
         before = {number: signal.signal(number, self._hear) for number in SIGNALS if in_main}
         try:
             for given in self._given:
-                self._members.append(_Member(functools.partial(self._start, given), given[0]))
+                self._members.append(_Member(self._context, given))
             while not self._heard and not (stop is not None and stop.is_set()):
                 alive = [member.look() for member in self._members]
                 if not any(alive):
@@ -115,11 +119,20 @@ def _shares(limit: int | None, many: int) -> list[int | None]:
 class _Member:
     """One place, and the process that fills it now."""
 
-    def __init__(self, start: Callable[[], multiprocessing.process.BaseProcess], ending: Ending) -> None:
-        self._start = start
-        self._ending = ending
-        self.process: multiprocessing.process.BaseProcess = start()
+    def __init__(self, context: multiprocessing.context.SpawnContext, given: _Given) -> None:
+        self._context = context
+        self._given = given
+        self.process = self._start()
         self._again = Restarting(time.monotonic())
+
+    def _start(self) -> multiprocessing.process.BaseProcess:
+        self._given.ending.open()
+        process = self._context.Process(target=run_member, args=(self._given,), name="fairway worker")
+        try:
+            process.start()
+        except OSError as error:
+            raise OurError(f"no process can be started now: {error}") from error
+        return process
 
     def look(self) -> bool:
         """Start it again if it died; False: it has ended by itself. Raises the error by which it did."""
@@ -127,7 +140,7 @@ class _Member:
         if self.process.is_alive():
             return True
         if not self._again.awaited:
-            if self._ending.by_itself(self.process.exitcode):
+            if self._given.ending.by_itself(self.process.exitcode):
                 return False
             _log.warning("a worker died (%s); another is started", self.process.exitcode)
             self._again.died(now)
@@ -151,36 +164,24 @@ class _Member:
             os.kill(self.process.pid, _HURRY)
 
 
-def run_member(
-    ending: Ending,
-    open_queue: Callable[[], Queue],
-    make: Callable[[], Function],
-    options: dict[str, Any],
-    limit: int | None,
-    cells: Any,
-) -> None:
+def run_member(given: _Given) -> None:
     """The main function of a child."""
-    ending.begin()
+    given.ending.begin()
     try:
-        _work(open_queue, make, options, limit, cells)
+        _work(given)
     except FairwayError as error:
         if not error.final:
             raise
-        ending.tell(error)
+        given.ending.tell(error)
     else:
-        ending.tell(None)
+        given.ending.tell(None)
 
 
-def _work(
-    open_queue: Callable[[], Queue],
-    make: Callable[[], Function],
-    options: dict[str, Any],
-    limit: int | None,
-    cells: Any,
-) -> None:
-    function = make()
-    with open_queue() as queue:
-        crew = Crew(queue, function, tally=Tally(limit, cells), own_process=True, **options)
+def _work(given: _Given) -> None:
+    function = given.make()
+    with given.open_queue() as queue:
+        tally = Tally(given.limit, given.cells)
+        crew = Crew(queue, function, tally=tally, own_process=True, **given.options)
         orders = _Orders(crew)
         # Ctrl-C reaches the whole group of processes; the parent passes it on, once.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
