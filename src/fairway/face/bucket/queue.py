@@ -5,15 +5,14 @@ Guards: a verb that only fair queues have says so, by a typed error, in both for
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import NoReturn
 
-from fairway.errors import BadArgument, WrongKind
+from fairway.errors import WrongKind
 from fairway.face.bucket.desk import Desk
 from fairway.face.bucket.steering import SteerVerbs
 from fairway.face.bucket.working import WorkVerbs
-from fairway.face.driving import AsyncPort, Port
-from fairway.face.queue import Queue, awaiting, blocking, listing, streaming
+from fairway.face.forms import Awaiting, Blocking, awaiting, blocking, listing, streaming
+from fairway.face.queue import Queue
 
 
 class BucketVerbs(WorkVerbs, SteerVerbs):
@@ -37,20 +36,10 @@ class _Kind:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-class BucketQueue(_Kind):
+class BucketQueue(_Kind, Blocking):
     """An open bucket queue. Any number of threads may use it at once; close it, or use it as a context manager."""
 
-    def __init__(
-        self,
-        name: str,
-        verbs: BucketVerbs,
-        port: Port,
-        again: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
-    ) -> None:
-        self.name = name
-        self._verbs = verbs
-        self._port = port
-        self._again = again  # what opens it in another process
+    _verbs: BucketVerbs
 
     put = blocking(BucketVerbs.put)
     put_many = blocking(BucketVerbs.put_many)
@@ -68,31 +57,13 @@ class BucketQueue(_Kind):
 
     def close(self) -> None:
         """Let go of the queue. Closing again does nothing."""
-        self._port.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Sent to another process, a queue is opened there."""
-        if self._again is None:
-            raise BadArgument("a queue in memory cannot be sent to another process; use a file")
-        return self._again
-
-    def __repr__(self) -> str:
-        return f"<fairway.BucketQueue {self.name!r}>"
+        super().close()
 
 
-class AsyncBucketQueue(_Kind):
+class AsyncBucketQueue(_Kind, Awaiting):
     """An open bucket queue for one event loop: the verbs of `BucketQueue` with `await`."""
 
-    def __init__(self, name: str, verbs: BucketVerbs, port: AsyncPort) -> None:
-        self.name = name
-        self._verbs = verbs
-        self._port = port
+    _verbs: BucketVerbs
 
     put = awaiting(BucketVerbs.put)
     put_many = awaiting(BucketVerbs.put_many)
@@ -107,21 +78,3 @@ class AsyncBucketQueue(_Kind):
     stats = awaiting(BucketVerbs.stats)
     configure = awaiting(BucketVerbs.configure)
     delete = awaiting(BucketVerbs.delete)
-
-    async def close(self) -> None:
-        """Let go of the queue. Closing again does nothing."""
-        await self._port.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise BadArgument(
-            "a queue of an event loop cannot be sent to another process; send its path and open it there"
-        )
-
-    def __repr__(self) -> str:
-        return f"<fairway.AsyncBucketQueue {self.name!r}>"
