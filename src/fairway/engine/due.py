@@ -12,11 +12,11 @@ from fairway.engine.backlog import fit, refresh
 from fairway.engine.ending import end_late
 from fairway.engine.leases import held, settle
 from fairway.engine.named import expire_at
+from fairway.engine.presence import forget_silent
 from fairway.engine.returning import back_off_over, expire, expired, lapse, release_chunks
 from fairway.engine.state import DUE_DEADLINE, DUE_START, State
 from fairway.engine.waiting import serve, time_out
 from fairway.limits import PLAN_IDLE_SECONDS
-from fairway.model.stored import Drop, Kind
 
 
 def do_due(state: State) -> None:
@@ -71,40 +71,10 @@ def next_due(state: State) -> float:
     return first
 
 
-def forget_silent(state: State) -> None:
-    """Forget clients that were silent for too long, and idle consumers after ten times as long."""
-    silent = state.config.client_silent_seconds
-    for id, client in list(state.clients.items()):
-        if client.seen + silent <= state.now and not client.pending:  # who waits is not silent
-            forget_client(state, id)
-    idle = 10 * max(silent, state.config.consumer_silent_seconds)
-    for name, consumer in list(state.consumers.items()):
-        if not consumer.open and consumer.seen + idle <= state.now:
-            del state.consumers[name]
-            state.dirty.clear(Kind.CONSUMER, name)
-            state.filling.drops.append(Drop(Kind.CONSUMER, name, 0))
-    state.silence_check = math.inf
-    plan_silence_check(state)
-
-
-def plan_silence_check(state: State) -> None:
-    """Look the clients over now and then; there is no hurry, but newcomers do not put it off."""
-    if state.clients:
-        state.silence_check = min(state.silence_check, state.now + state.config.client_silent_seconds / 8)
-
-
 def drop_idle_plans(state: State) -> None:
     """Drop plans that nobody used for long; while there are any beside the queue's own they are looked over."""
     others = state.plans.drop_idle(state.now)
     state.idle_check = state.now + PLAN_IDLE_SECONDS / 4 if others else math.inf
-
-
-def forget_client(state: State, id: int) -> None:
-    """A client leaves, and its outcomes with it."""
-    client = state.clients.pop(id)
-    state.dirty.clear(Kind.CLIENT, id)
-    if client.as_of:
-        state.filling.drops.append(Drop(Kind.CLIENT, id, 0))
 
 
 def release_all(state: State) -> None:

@@ -12,6 +12,7 @@ from fairway.engine import (
     explaining,
     listing,
     named,
+    presence,
     returning,
     steering,
     submitting,
@@ -21,7 +22,7 @@ from fairway.engine import (
 )
 from fairway.engine.answering import answer, record_outcome, refuse
 from fairway.engine.backlog import fit, refresh
-from fairway.engine.clients import Client, decode_reply
+from fairway.engine.clients import decode_reply
 from fairway.engine.closing import Closing
 from fairway.engine.commands import (
     READS,
@@ -70,8 +71,8 @@ from fairway.engine.search import in_vain
 from fairway.engine.seeking import Seeking
 from fairway.engine.state import Start, State, Waiter, Watcher, who_reserves
 from fairway.errors import BadArgument, ClientUnknown, FairwayError, RequestDropped, TooLarge
-from fairway.limits import CLIENTS_MAX, OUTCOMES_PER_CLIENT_MAX, WAIT_SECONDS_MAX
-from fairway.model.stored import Kind, Meta
+from fairway.limits import OUTCOMES_PER_CLIENT_MAX, WAIT_SECONDS_MAX
+from fairway.model.stored import Meta
 
 _NOTHING_FOUND = Found()
 _UNSYNCED = (Renew, Release)  # beside unnamed reserves and expiries: power loss may forget them
@@ -203,9 +204,9 @@ class Engine:
             case Renew():
                 return renew(state, command)
             case Register():
-                return self._register()
+                return presence.register(state)
             case Goodbye():
-                return self._goodbye(call.client)
+                return presence.goodbye(state, call.client)
             case Show():
                 return views.submission_of(views.find(state, command.id, found))
             case SetWeight():
@@ -286,28 +287,6 @@ class Engine:
             answer(state, draft, views.submission_of(run))
         else:
             waiting.add_watcher(state, Watcher(command.id, draft), state.now + command.seconds)
-
-    def _register(self) -> int:
-        state = self.state
-        if len(state.clients) >= CLIENTS_MAX:
-            raise TooLarge(f"a queue has at most {CLIENTS_MAX} clients at a time; close some")
-        id = state.next_client
-        state.next_client += 1
-        state.clients[id] = Client(state.now)
-        state.dirty.write_now(Kind.CLIENT, id)
-        state.filling.sync = True
-        due.plan_silence_check(state)
-        return id
-
-    def _goodbye(self, client_id: int) -> None:
-        client = self.state.clients.get(client_id)
-        if client is None:
-            return
-        for waiter in [
-            w for queue in self.state.waiters.values() for w in queue.values() if w.client == client_id
-        ]:
-            waiting.finish(self.state, waiter)
-        due.forget_client(self.state, client_id)
 
     def abandon(self, draft: Draft) -> None:
         """The caller of a waiting draft is gone."""

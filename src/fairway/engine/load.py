@@ -13,11 +13,11 @@ from fairway.engine.backlog import bytes_of, standing_of
 from fairway.engine.clients import Client
 from fairway.engine.closing import ClientBody, ConfigBody, HoldBody, TenantBody
 from fairway.engine.consumer import Consumer
-from fairway.engine.due import plan_silence_check
 from fairway.engine.holds import Hold
 from fairway.engine.leases import remove
 from fairway.engine.lodging import enter, room, run_of
 from fairway.engine.lookups import Lookups, Source
+from fairway.engine.presence import plan_silence_check
 from fairway.engine.reads import Answer, Read
 from fairway.engine.records import Answered, Record, Tallied, Tallies, Turned
 from fairway.engine.records import decode as decode_records
