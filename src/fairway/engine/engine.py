@@ -62,13 +62,14 @@ from fairway.engine.draft import Draft
 from fairway.engine.finishing import complete
 from fairway.engine.load import load
 from fairway.engine.lodging import bring, lodge
-from fairway.engine.lookups import Found, Lookups, Source
+from fairway.engine.lookups import Found, Lookups
 from fairway.engine.purging import purge
 from fairway.engine.reads import Answer, Read
 from fairway.engine.renewing import renew
 from fairway.engine.reserving import NOTHING, check, pick, reserved, strategy_of
 from fairway.engine.search import in_vain
 from fairway.engine.seeking import Seeking
+from fairway.engine.source import Source
 from fairway.engine.state import Start, State, Waiter, Watcher, who_reserves
 from fairway.errors import BadArgument, ClientUnknown, FairwayError, RequestDropped, TooLarge
 from fairway.limits import OUTCOMES_PER_CLIENT_MAX, WAIT_SECONDS_MAX

@@ -16,7 +16,7 @@ from fairway.engine.consumer import Consumer
 from fairway.engine.holds import Hold
 from fairway.engine.leases import remove
 from fairway.engine.lodging import enter, room, run_of
-from fairway.engine.lookups import Lookups, Source
+from fairway.engine.lookups import Lookups
 from fairway.engine.presence import plan_silence_check
 from fairway.engine.reads import Answer, Read
 from fairway.engine.records import Answered, Record, Tallied, Tallies, Turned
@@ -24,6 +24,7 @@ from fairway.engine.records import decode as decode_records
 from fairway.engine.replay import Replay
 from fairway.engine.roll import Roll
 from fairway.engine.run import Run
+from fairway.engine.source import Source
 from fairway.engine.state import DUE_DEADLINE, DUE_START, MetaBody, Start, State
 from fairway.engine.thaw import decode_described, pages_into, thaw
 from fairway.engine.windowing import settle, take_standing

@@ -5,49 +5,18 @@ Guards: the engine itself never reads; what it is given may be older than what i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
 
 from fairway.engine.progress import decode_progress
 from fairway.engine.sheets import parts_of
-from fairway.fair.levels import Level
+from fairway.engine.source import Source
 from fairway.limits import LIST_ROWS_MAX, PAGE_CHUNKS
-from fairway.model.stored import KeyRow, Kind, StoredRun, Time
+from fairway.model.stored import KeyRow, Kind, StoredRun
 from fairway.model.submission import Described
 
 _described = msgspec.msgpack.Decoder(Described).decode
-
-
-class Source(Protocol):
-    """The part of a store that is read for the engine."""
-
-    @property
-    def deletes_by_range(self) -> bool: ...
-    def active(self) -> Iterator[StoredRun]: ...
-    def above(
-        self,
-        level: Level,
-        limit: int,
-        upto: Level | None = None,
-        tenant: str | None = None,
-        bytes_max: int | None = None,
-    ) -> list[StoredRun]: ...
-    def listed(
-        self,
-        tenant: str | None,
-        metadata: dict[str, str | int],
-        after: int,
-        limit: int,
-        bytes_max: int | None = None,
-    ) -> list[StoredRun]: ...
-    def times(self, what: str, after: Time, limit: int) -> list[Time]: ...
-    def objects(self, kind: Kind, key: int | None = None) -> Iterator[tuple[str | int, int, bytes]]: ...
-    def journal(self) -> Iterator[tuple[int, bytes]]: ...
-    def run(self, id: int) -> StoredRun | None: ...
-    def object(self, kind: Kind, key: str | int, part: int) -> bytes | None: ...
-    def key(self, tenant: str, key: str) -> KeyRow | None: ...
 
 
 class Listing(Protocol):

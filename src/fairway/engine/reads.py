@@ -5,11 +5,11 @@ Guards: the engine itself never reads; between asking, reading and using the ans
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
+from fairway.engine.source import Rows
 from fairway.engine.thaw import decode_described
 from fairway.fair.levels import START, Level
 from fairway.limits import PAGE_CHUNKS, READ_BYTES
@@ -17,30 +17,6 @@ from fairway.model.stored import Kind, StoredRun, Time
 from fairway.model.submission import Described
 
 ReadKind = Literal["main", "unpark", "ids", "due", "deadline", "scan", "slice", "fetch"]
-
-
-class Window(Protocol):
-    """The part of a store that the window reads."""
-
-    def above(
-        self,
-        level: Level,
-        limit: int,
-        upto: Level | None = None,
-        tenant: str | None = None,
-        bytes_max: int | None = None,
-    ) -> list[StoredRun]: ...
-    def listed(
-        self,
-        tenant: str | None,
-        metadata: dict[str, str | int],
-        after: int,
-        limit: int,
-        bytes_max: int | None = None,
-    ) -> list[StoredRun]: ...
-    def times(self, what: str, after: Time, limit: int) -> list[Time]: ...
-    def run(self, id: int) -> StoredRun | None: ...
-    def objects(self, kind: Kind, key: int | None = None) -> Iterator[tuple[str | int, int, bytes]]: ...
 
 
 class Answer(msgspec.Struct):
@@ -87,7 +63,7 @@ class Read(msgspec.Struct):
         rows = answer.rows
         return len(rows) >= self.limit or sum(len(row.body) for row in rows) >= self.bytes_max
 
-    def read(self, source: Window) -> Answer:
+    def read(self, source: Rows) -> Answer:
         """Read it. Blocks on the store."""
         if self.kind in ("due", "deadline"):
             return Answer(times=source.times(self.kind, self.time, self.limit))
@@ -103,7 +79,7 @@ class Read(msgspec.Struct):
         return answer
 
 
-def fill(source: Window, answer: Answer) -> None:
+def fill(source: Rows, answer: Answer) -> None:
     """Describe the active rows, and read their pages."""
     for row in answer.rows:
         if row.state == "active":

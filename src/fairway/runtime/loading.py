@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 
 from fairway.engine.engine import Engine
-from fairway.engine.lookups import Source
+from fairway.engine.source import Source
 from fairway.engine.state import Start
 from fairway.errors import FairwayError, StoreCorrupt
 from fairway.limits import WINDOW_ROWS
