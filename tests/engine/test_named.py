@@ -532,6 +532,24 @@ def test_what_lapsed_leaves_the_reservation_of_who_asks_for_the_rest() -> None:
     assert desk.show(x).state == "completed"
 
 
+def test_a_refused_trim_says_what_helps_also_where_something_was_completed_before_the_lapse() -> None:
+    """Such a reservation lets go of no chunk, so that asking for it again changes nothing."""
+    desk = Desk()
+    x = desk.submit("a", 3)
+    given = whole(desk, desk.join("c"), 1)
+    desk.renew(some(given, (x, 1)), 3 * CONSUMER_SILENT_SECONDS)
+    desk.complete(some(given, (x, 0)))
+    desk.pass_time(CONSUMER_SILENT_SECONDS + 1)
+    assert chunks(desk.reserve(9)) == [(x, 2)]
+    epoch = desk.join("c")
+    for refused in (lambda: whole(desk, epoch, 1), lambda: desk.trim("c", epoch, 1, complete=True)):
+        with pytest.raises(ReservationLapsed, match="complete what it still has, then trim it without"):
+            refused()
+    assert desk.complete(desk.named("c", epoch, 1)) == ["already", "done", "lost"]
+    desk.trim("c", epoch, 1)
+    assert desk.show(x).done == 2
+
+
 def test_a_late_result_of_each_chunk_that_lapsed_makes_the_reservation_whole() -> None:
     desk = Desk()
     x, given = lapsed(desk)

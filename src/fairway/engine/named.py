@@ -158,9 +158,15 @@ def _still_its(state: State, named: Named) -> list[tuple[Run, int]]:
 
 
 def _lapsed(consumer: Consumer, seq: int, chunks: int) -> ReservationLapsed:
+    more = (  # it lets go of no chunk any more, so that asking alone would not help
+        "; something of it was completed, so complete what it still has, then trim it without complete=True"
+        if consumer.open[seq].completed
+        else ""
+    )
     return ReservationLapsed(
         f"{chunks} chunks of seq {seq} of consumer {consumer.name!r} went back to the queue, since it gave no sign for"
-        " consumer_silent_seconds: others may work on them. To go on with what is left, ask for it with halve=True"
+        f" consumer_silent_seconds: others may work on them. To go on with what is left, ask for it with"
+        f" halve=True{more}"
     )
 
 
