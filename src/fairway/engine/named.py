@@ -16,7 +16,7 @@ from fairway.engine.leases import Spans, drop_out
 from fairway.engine.lookups import Found
 from fairway.engine.records import Died
 from fairway.engine.reserving import pick
-from fairway.engine.returning import attempts_max, release_chunks
+from fairway.engine.returning import attempts_max, kept_error, release_chunks
 from fairway.engine.run import Run, Tried
 from fairway.engine.state import State
 from fairway.errors import (
@@ -189,10 +189,8 @@ def _count_attempt(state: State, run: Run, index: int, reason: str) -> None:
         run.note(index, Tried(attempts))
         return
     hold = drop_out(state, run, index)
-    error = "its consumer ended again and again while it had this chunk" + (
-        reason and f"; the last time: {reason}"
-    )
-    error = error.encode(errors="replace")[: limits.ERROR_BYTES_MAX].decode(errors="ignore")
+    last = reason and f"; the last time: {reason}"
+    error = kept_error(f"its consumer ended again and again while it had this chunk{last}")
     bury(state, run, index, attempts, error)
     spans = Spans()
     spans.add(run.id, index)

@@ -11,9 +11,9 @@ from fairway.engine.commands import LeasedSpan, Part, Renew
 from fairway.engine.commands import Settled as SettledReply
 from fairway.engine.finishing import Tally, check_parts
 from fairway.engine.holds import Hold
-from fairway.engine.leases import genuine, left_behind
+from fairway.engine.leases import left_behind
 from fairway.engine.records import Renewed
-from fairway.engine.returning import leased_by
+from fairway.engine.returning import leased
 from fairway.engine.run import Run
 from fairway.engine.state import State
 from fairway.errors import BadArgument
@@ -33,16 +33,10 @@ def renew(state: State, command: Renew) -> SettledReply:
     tally = Tally()
     deadline = state.now + seconds
     for part in command.parts:
-        honest = genuine(state, part)
         mine: dict[tuple[int, int], Run] = {}  # a chunk that is named twice is renewed once
-        for id, start, many in part.spans:
-            for index in range(start, start + many):
-                run = leased_by(state, id, index, part) if honest else "lost"
-                if isinstance(run, str):
-                    tally.add(run)
-                else:
-                    mine[id, index] = run
-                    tally.add("renewed")
+        for run, index in leased(state, part, tally):
+            mine[run.id, index] = run
+            tally.add("renewed")
         if mine:
             _move(state, part, mine, deadline, seconds)
     return SettledReply(tally.outcomes, deadline)

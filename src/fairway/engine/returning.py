@@ -5,6 +5,7 @@ Guards: a failed or expired lease counts one attempt, a released one none; at mo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from fairway.engine.backlog import back, refresh, settle_tenant, touch, waits
@@ -40,6 +41,11 @@ def attempts_max(state: State, run: Run) -> int:
     return run.described.attempts_max or state.config.attempts_max
 
 
+def kept_error(error: str) -> str:
+    """As much of an error as is kept of a chunk."""
+    return error.encode(errors="replace")[:ERROR_BYTES_MAX].decode(errors="ignore")
+
+
 def leased_by(state: State, id: int, index: int, part: Part) -> Run | Outcome:
     """The run if this receipt is the chunk's present lease and its submission is active; else the outcome."""
     run = state.runs.get(id)
@@ -54,6 +60,18 @@ def leased_by(state: State, id: int, index: int, part: Part) -> Run | Outcome:
     return run
 
 
+def leased(state: State, part: Part, tally: Tally) -> Iterator[tuple[Run, int]]:
+    """The chunks of a part that its receipt holds, one by one; the outcome of each other one goes to the tally."""
+    honest = genuine(state, part)
+    for id, start, many in part.spans:
+        for index in range(start, start + many):
+            run = leased_by(state, id, index, part) if honest else "lost"
+            if isinstance(run, str):
+                tally.add(run)
+            else:
+                yield run, index
+
+
 def fail(state: State, command: Fail) -> SettledReply:
     """The work failed: again later, or given up."""
     check_parts(command.parts)
@@ -61,18 +79,12 @@ def fail(state: State, command: Fail) -> SettledReply:
         raise BadArgument(
             f"delay_seconds must be at most {DELAY_SECONDS_MAX:.0f}, not {command.delay_seconds}"
         )
-    error = command.error.encode(errors="replace")[:ERROR_BYTES_MAX].decode(errors="ignore")
+    error = kept_error(command.error)
     tally = Tally()
     for part in command.parts:
         batch = _Batch()
-        honest = genuine(state, part)
-        for id, start, many in part.spans:
-            for index in range(start, start + many):
-                run = leased_by(state, id, index, part) if honest else "lost"
-                if isinstance(run, str):
-                    tally.add(run)
-                else:
-                    tally.add(_fail_one(state, run, index, command, error, batch))
+        for run, index in leased(state, part, tally):
+            tally.add(_fail_one(state, run, index, command, error, batch))
         _store(state, part.epoch, part.count, batch, What.FAILED, error, latest=False)
         state.filling.sync = True
     return SettledReply(tally.outcomes)
@@ -108,15 +120,9 @@ def release(state: State, command: Release) -> SettledReply:
     tally = Tally()
     for part in command.parts:
         batch = _Batch()
-        honest = genuine(state, part)
-        for id, start, many in part.spans:
-            for index in range(start, start + many):
-                run = leased_by(state, id, index, part) if honest else "lost"
-                if isinstance(run, str):
-                    tally.add(run)
-                else:
-                    give_back(state, run, index, batch)
-                    tally.add("released")
+        for run, index in leased(state, part, tally):
+            give_back(state, run, index, batch)
+            tally.add("released")
         _store(state, part.epoch, part.count, batch, What.RELEASED, "", latest=False, counted=False)
     return SettledReply(tally.outcomes)
 
