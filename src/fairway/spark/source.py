@@ -54,10 +54,10 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         self.settings = settings
         self.rows = settings["emit"] == "rows"
-        if self.rows and settings["completeOn"] == "sinkCommit":
+        self._foreign = settings["completeOn"] == "sourceCommit"  # the sink is not ours
+        if self.rows and not self._foreign:
             settings.need("run", "with emit=rows source and sink share a text that is new for every start")
         self.schema = arrow_of(schema)
-        self._foreign = settings["completeOn"] == "sourceCommit"  # the sink is not ours
         self._epoch = 0
         self._targets: list[int] | None = None  # with availableNow: the submissions that existed at the start
         self._heart = None
@@ -88,23 +88,19 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         seq, most = start["seq"] + 1, getattr(limit, "max_rows", self.settings["maxChunksPerTrigger"])
         queue = self._queue()
-        seqs = self._seqs(queue)
+        seqs = self._consumer(queue).seqs
         if start["seq"] in seqs:
             # Spark asks for the next batch when this one is in its commit log; its word to the source may never come.
             self.commit(start)
         if seq in seqs:  # the process before this one made it and was ended
             self._reserved(seq)
-        elif not (self._reserve_now(seq, most) if self._targets is None else self._reserve_old(seq, most)):
+            return {"seq": seq}
+        if not (self._reserve_now(seq, most) if self._targets is None else self._reserve_old(seq, most)):
             return start
-        else:
-            self._unread.add(seq)
+        self._unread.add(seq)
         return {"seq": seq}
 
-    def _seqs(self, queue: Queue) -> list[int]:
-        """The reservations that the queue still knows."""
-        return self._seen(queue).seqs
-
-    def _seen(self, queue: Queue) -> ConsumerView:
+    def _consumer(self, queue: Queue) -> ConsumerView:
         """This consumer as the queue knows it."""
         name = self.settings["consumer"]
         for one in queue.consumers():
@@ -135,7 +131,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         The next look begins with the one that had: those before it are asked again only when it has none left.
         """
         # When it last heard of us, by its own time: things are due by that, and the wall clock may be elsewhere.
-        now = self._seen(queue).seen
+        now = self._consumer(queue).seen
         targets, passed = self._targets or [], list[int]()
         for at, id in enumerate(targets):
             try:
@@ -199,7 +195,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_known(self, queue: Queue, seqs: range) -> None:
         """A batch that is in Spark's log is never made anew: another sink that has it would skip what is in it now."""
-        for seq in set(seqs).difference(self._seqs(queue)):
+        for seq in set(seqs).difference(self._consumer(queue).seqs):
             raise NotFound(
                 f"the queue does not hold batch {seq} of consumer {self.settings['consumer']!r}, which this checkpoint"
                 " has begun: the batch is finished and the checkpoint older than the queue, or the queue is another one"
