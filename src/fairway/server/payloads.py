@@ -16,7 +16,7 @@ import msgspec
 from fairway.client.wire import Pages
 from fairway.engine.commands import Reserved
 from fairway.errors import PayloadCorrupt
-from fairway.face.driving import drive_async
+from fairway.face.driving import AsyncPort, drive_async
 from fairway.face.keeping import KeptPages
 from fairway.face.leasing import leases_of, pages_wanted, places_wanted, with_ended
 from fairway.face.reads import ReadPages, Where
@@ -28,7 +28,34 @@ from fairway.server.held import Held
 _SLICE = 64  # pages read at a time; each has a megabyte at most
 
 
-async def bundled(port: Any, reserved: Reserved, held: Held, kept: KeptPages) -> tuple[Reserved, Pages, bool]:
+class _Fitting:
+    """The payload pages of one answer, as many as fit."""
+
+    def __init__(self, held: Held) -> None:
+        self.pages: Pages = {}
+        self._held = held
+
+    def add(self, where: Where, page: bytes) -> bool:
+        """False: it does not fit."""
+        if (self.pages and self._held.size + len(page) > ANSWER_BYTES_MAX) or not self._held.take(len(page)):
+            return False
+        self.pages[where] = page
+        return True
+
+    async def read(self, port: AsyncPort, wanted: list[Where], sent: Callable[[Where, bytes], bytes]) -> bool:
+        """Read pages, in order, and add what is sent of each. False: not all of it fits."""
+        for start in range(0, len(wanted), _SLICE):
+            some = wanted[start : start + _SLICE]
+            async with self._held.reading(len(some)):
+                for where, page in (await port.ask(ReadPages(some))).items():
+                    if not self.add(where, sent(where, page)):
+                        return False
+        return True
+
+
+async def bundled(
+    port: AsyncPort, reserved: Reserved, held: Held, kept: KeptPages
+) -> tuple[Reserved, Pages, bool]:
     """A reservation with all that describes it, and the payload pages that fit into its answer; whether all did."""
     if not reserved.spans:
         return reserved, {}, True
@@ -36,45 +63,26 @@ async def bundled(port: Any, reserved: Reserved, held: Held, kept: KeptPages) ->
         reserved = await drive_async(with_ended(reserved), port)
     wanted = places_wanted(reserved)
     little = {where: places for where, places in wanted.items() if _is_little(reserved, where, places)}
-    found: Pages = {}
+    answer = _Fitting(held)
     for where, payloads in kept.find(little).items():
         page = _cut(payloads, little[where])
-        if page is not None and not _add(found, where, page, held):
-            return reserved, found, False
+        if page is not None and not answer.add(where, page):
+            return reserved, answer.pages, False
 
-    def part_of(where: Where, page: bytes) -> bytes:
+    def sent(where: Where, page: bytes) -> bytes:
         return _part(where, page, little[where], kept) if where in little else page
 
-    missing = [where for where in wanted if where not in found]
-    return reserved, found, await _read(port, missing, held, found, part_of)
+    missing = [where for where in wanted if where not in answer.pages]
+    whole = await answer.read(port, missing, sent)
+    return reserved, answer.pages, whole
 
 
-async def read(port: Any, wanted: list[Where], held: Held) -> Pages:
+async def read(port: AsyncPort, wanted: list[Where], held: Held) -> Pages:
     """As many of these pages as fit, in order; at least one of those that are there, or TooManyCalls or Busy."""
-    found: Pages = {}
-    if not await _read(port, wanted, held, found, lambda _, page: page) and not found:
+    answer = _Fitting(held)
+    if not await answer.read(port, wanted, lambda _, page: page) and not answer.pages:
         held.check()
-    return found
-
-
-async def _read(
-    port: Any, wanted: list[Where], held: Held, found: Pages, sent: Callable[[Where, bytes], bytes]
-) -> bool:
-    """Read pages, in order, and add what is sent of each. False: not all of it fits."""
-    for start in range(0, len(wanted), _SLICE):
-        part = wanted[start : start + _SLICE]
-        async with held.reading(len(part)):
-            for where, page in (await port.ask(ReadPages(part))).items():
-                if not _add(found, where, sent(where, page), held):
-                    return False
-    return True
-
-
-def _add(found: Pages, where: Where, page: bytes, held: Held) -> bool:
-    if (held.size + len(page) > ANSWER_BYTES_MAX and found) or not held.take(len(page)):
-        return False
-    found[where] = page
-    return True
+    return answer.pages
 
 
 def _is_little(reserved: Reserved, where: Where, places: list[range]) -> bool:
@@ -106,7 +114,7 @@ def _cut(payloads: list[bytes], places: list[range]) -> bytes | None:
 class _Read:
     """A port for what was read already."""
 
-    def __init__(self, port: Any, pages: Pages) -> None:
+    def __init__(self, port: AsyncPort, pages: Pages) -> None:
         self._port, self._pages = port, pages
         self.do, self.unreceived = port.do, port.unreceived
 
@@ -119,7 +127,7 @@ class _Read:
         """The queue stays open for others."""
 
 
-async def leases(port: Any, reserved: Reserved, held: Held, kept: KeptPages) -> list[Lease]:
+async def leases(port: AsyncPort, reserved: Reserved, held: Held, kept: KeptPages) -> list[Lease]:
     """The leases of a reservation; those whose payloads did not fit have none, and are told as late."""
     reserved, pages, whole = await bundled(port, reserved, held, kept)
     if whole:
@@ -136,6 +144,5 @@ async def leases(port: Any, reserved: Reserved, held: Held, kept: KeptPages) -> 
     r = reserved
     return found + [
         Lease(submission, index, attempt, r.deadline, r.epoch, r.count, r.seal, r.runs[submission])
-        for submission, start, count, attempt in late
-        for index in range(start, start + count)
+        for submission, index, _, attempt in late
     ]

@@ -100,9 +100,8 @@ class OpenQueues:
         self._desk = desk
         self._host = host  # whether engines run in this process
         self._open: dict[str, OpenQueue] = {}
-        self._kept = (
-            KeptPages()
-        )  # of all: a submission's id is that of no other queue, not of one deleted either
+        # For all of them: a submission's id is that of no other queue, not of one deleted either.
+        self._kept = KeptPages()
         self._opening: dict[str, asyncio.Task[OpenQueue]] = {}
         self._names: dict[str, int] = {}
         self._names_until = 0.0
