@@ -18,17 +18,17 @@ help: ## show this list
 	@echo
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-system: ## install what the tests need from Debian: Java 17 and Maven for Cassandra, a browser
+system: ## install what some tests need: Java, Maven, a browser (Debian)
 	@sh tools/system.sh
 
-setup: $(ready) ## make .venv; quick when nothing changed (PYTHON=... names the Python)
+setup: $(ready) ## make .venv; quick when nothing changed (PYTHON=... names one)
 	@echo "Fairway is set up in .venv."
 
 $(ready): pyproject.toml requirements/uv.txt requirements/dev.txt requirements/java.txt \
 		tools/setup.sh tools/probe_python.py $(wildcard hatch_build.py src/fairway/ring/*.c)
 	@sh tools/setup.sh
 
-archive: $(ready) ## let Spark's local sessions start in half the time (once, about a minute; tests do so by themselves)
+archive: $(ready) ## let Spark's local sessions start in half the time (a minute)
 	@$(bin)/fairway dev spark || true
 
 demo: $(ready) ## run the main job and draw what it did
@@ -49,7 +49,7 @@ coverage: $(ready) archive ## run all tests and show the lines that none of them
 proof: $(ready) ## run the long storms (hours)
 	@sh tools/proof.sh
 
-bench: $(ready) ## measure beside the peers (servers: see docs/performance.md) and write its tables (BENCH="NAME ...")
+bench: $(ready) ## measure beside the peers, write the tables (BENCH="NAME ...")
 	@$(bin)/python -m tools.bench --install $(BENCH)
 
 docs: $(ready) ## write the reference anew and build build/site, strictly
@@ -58,7 +58,7 @@ docs: $(ready) ## write the reference anew and build build/site, strictly
 	@$(bin)/zensical build --strict -f mkdocs.yml
 	@echo "The documentation is in build/site/index.html; its search needs a server: python3 -m http.server -d build/site"
 
-lock: $(ready) ## solve the requirement files again (UPGRADE=1 takes newer versions)
+lock: $(ready) ## solve the requirement files again (UPGRADE=1: newer versions)
 	@sh tools/lock.sh
 
 clean: ## remove what make and its tools made

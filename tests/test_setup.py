@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -48,6 +50,27 @@ class Machine:
         (self.root / f"{name}.py").write_text(code)
         probe = f'exec "{sys.executable}" "{self.root / name}.py" "$@"'
         return self.put(name, f'[ "$1" != -m ] || {{ echo "no venv made here"; exit 3; }}\n{probe}')
+
+    def seen_at_a_terminal(self) -> str:
+        """What the set-up shows until it fails, where somebody watches."""
+        ours, theirs = pty.openpty()
+        command = [self.path / "sh", self.tree / "tools" / "setup.sh"]
+        run = subprocess.Popen(
+            command,
+            env=self.environment,
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while piece := os.read(ours, 4096):
+                seen += piece
+        os.close(ours)
+        assert run.wait(60) == 1
+        return seen.decode()
 
     def set_up(self, **environment: str) -> str:
         """Run the set-up, see it fail, and return what it said."""
@@ -151,6 +174,12 @@ def test_missing_headers_are_named_with_the_cure(machine: Machine) -> None:
 # -- what is installed -------------------------------------------------------------------------------------
 
 
+def test_a_terminal_shows_the_step_that_is_under_way(machine: Machine) -> None:
+    machine.put_python("python3.12")
+    assert "  venv      ...\r\n" in machine.seen_at_a_terminal()
+    assert "..." not in machine.set_up()  # a file gets outcomes alone
+
+
 def names_in(text: str) -> set[str]:
     return {re.split(r"[<>=\[ ;]", line)[0] for line in text.splitlines() if re.match(r"[a-z]", line)}
 
@@ -246,6 +275,10 @@ def test_make_alone_shows_every_target() -> None:
     assert phony
     shown = re.findall(r"^  make (\w+) +\S", make(ROOT), re.MULTILINE)
     assert sorted(shown) == sorted(phony[1].split())
+
+
+def test_the_list_of_targets_fits_a_terminal() -> None:
+    assert [line for line in make(ROOT).splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "check", "coverage", "proof", "bench", "lock"])

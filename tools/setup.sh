@@ -82,13 +82,17 @@ step() { # step NAME DONE COMMAND...
     name=$1 done=$2
     shift 2
     since=$(date +%s)
+    # The packages take minutes on a slow line; a terminal says what is under way, in the line that the outcome takes.
+    [ ! -t 1 ] || printf '  %-9s %s' "$name" "..."
     if ! "$@" >"$log" 2>&1; then
+        [ ! -t 1 ] || echo
         tail -n 20 "$log" >&2
         [ -z "$lacking" ] || stop "the step '$name' failed, and this machine lacks $lacking." "$lacking_cure"
         stop "the step '$name' failed; its last lines are above." \
             "check the network and the free disk, then run make again" \
             "behind a mirror: pip's own settings (index-url, cert) are used for uv too"
     fi
+    [ ! -t 1 ] || printf '\r'
     line "$name" "$done, $(($(date +%s) - since)) s"
 }
 
