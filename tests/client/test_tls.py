@@ -71,6 +71,27 @@ def test_nothing_is_sent_to_one_whom_nobody_vouches_for(
             fairway.open(url)
 
 
+def test_a_command_says_that_a_server_speaks_no_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(limits, "KNOCK_SECONDS", 0.2)
+    with live(tmp_path) as server:
+        assert run(["queue", "list", f"https://127.0.0.1:{server.port}"]) == 1
+    told = capsys.readouterr().err
+    assert "speaks no TLS" in told and "http://" in told and "fairway serve" not in told
+
+
+def test_a_command_says_that_a_server_speaks_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command would take the closed connection for a server that is just starting, and ask it for a minute."""
+    monkeypatch.setattr(limits, "CLIENT_RETRY_SECONDS", 0.0)
+    cert, key = certificate(tmp_path, "own")
+    with live(tmp_path, tls_cert=cert, tls_key=key) as server:
+        assert run(["queue", "list", f"http://127.0.0.1:{server.port}"]) == 1
+    assert "speaks TLS; say https://" in capsys.readouterr().err
+
+
 def test_a_command_says_how_to_trust_a_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
