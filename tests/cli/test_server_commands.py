@@ -58,6 +58,23 @@ def test_a_token_is_made_shown_once_listed_and_revoked(
     assert run(["token", "revoke", token.id, *store]) == 1
 
 
+def test_a_list_of_no_tokens_names_the_file_that_was_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["token", "list", "--store", str(tmp_path / "wrok.db")]) == 0
+    assert f"There is no token in {tmp_path / 'wrok.db-tokens'}." in capsys.readouterr().err
+
+
+def test_a_queue_that_a_server_lacks_is_made_by_the_command_that_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with live(tmp_path) as server:
+        assert run(["status", server.url, "--queue", "more"]) == 1
+        assert "`fairway queue create URL --queue more`" in capsys.readouterr().err
+        assert run(["queue", "create", server.url, "--queue", "more"]) == 0
+        assert run(["status", server.url, "--queue", "more"]) == 0
+
+
 def test_a_token_is_valid_for_any_duration_that_commands_take(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,11 +158,13 @@ def test_the_store_is_given_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_where_it_serves_is_told_to_programs_as_json(tmp_path: Path, named: list[str]) -> None:
     store = str(tmp_path / "w.db")
     command = [sys.executable, "-m", "fairway.cli", "serve", *named, store, "--port", "0", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
         told = json.loads(process.stdout.readline())
         process.terminate()
         assert process.stdout.read() == "" and process.wait(60) == 0
+        (noted,) = map(json.loads, process.stderr)  # who mistyped a path is served, too
+    assert noted["message"] == f"there was no file {store}; it is made with its first queue"
     assert told["store"] == store and told["url"].startswith("http://127.0.0.1:")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -139,7 +141,16 @@ def serve(
     }  # fmt: skip
     made = settings(given, file=config)
     logs.configure(made.log_level)
+    new = not made.cluster and not os.path.exists(made.store)
+
+    def tell(url: str) -> None:
+        say.tell(made.shown_store, url)
+        if new:
+            logging.getLogger("fairway").info(
+                "there was no file %s; it is made with its first queue", made.store
+            )
+
     try:
-        run(made, lambda url: say.tell(made.shown_store, url))
+        run(made, tell)
     except OSError as error:
         raise OurError(f"the server cannot go on: {error}") from error

@@ -90,7 +90,8 @@ def list_(*, store: str | None = None, tokens: str | None = None, json: bool = F
     json
         Print a JSON array.
     """
-    found = _tokens(store, tokens).list()
+    kept = _tokens(store, tokens)
+    found = kept.list()
     if json:
         rows = [
             {"id": t.id, "name": t.name, "queues": t.queues, "rights": t.rights, "expires": t.expires,
@@ -98,6 +99,9 @@ def list_(*, store: str | None = None, tokens: str | None = None, json: bool = F
             for t in found
         ]  # fmt: skip
         print(dumps(rows))
+        return
+    if not found:  # perhaps it is another server's that was meant
+        saying.console(stderr=True).print(f"There is no token in {kept.path}.", markup=False, soft_wrap=True)
         return
     rows = []
     for t in found:

@@ -108,4 +108,5 @@ class Hosting:
 
 
 def no_queue(name: str) -> NotFound:
-    return NotFound(f"there is no queue {name!r}; make it with PUT /v1/queues/{name}", queue=name)
+    how = f"make it with PUT /v1/queues/{name} or `fairway queue create URL --queue {name}`"
+    return NotFound(f"this server has no queue {name!r}; {how}", queue=name)
