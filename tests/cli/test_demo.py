@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -15,7 +17,7 @@ from rich.console import Console
 import fairway
 from fairway import Event, Fair, OldestFirst
 from fairway.cli import app, sparkling
-from fairway.cli.demo import run, telling
+from fairway.cli.demo import following, run, telling
 from fairway.cli.demo.embedded import QUICK_CHUNKS
 from fairway.cli.demo.racing import Run, _Desk, race
 from fairway.cli.demo.story import CHUNKS_MAX, CHUNKS_MIN, WHALE, Arrival, story
@@ -257,6 +259,17 @@ def test_the_table_fits_eighty_columns(runs: tuple[Run, Run]) -> None:
         console.print(telling.table(*runs))
     assert "…" not in captured.get()
     assert max(map(len, captured.get().splitlines())) <= 80
+
+
+def test_a_stage_that_counts_nothing_shows_no_count() -> None:
+    console = Console(width=80, file=io.StringIO())
+    progress = following.bars(console)
+    progress.add_task("Fair: process", total=480, completed=96)
+    with following.stage(progress, "warm up"):
+        console.print(progress.make_tasks_table(progress.tasks))
+    console.print(progress.make_tasks_table(progress.tasks))
+    shown = cast("io.StringIO", console.file).getvalue()
+    assert " 96/480 " in shown and "0/?" not in shown and "1/1" not in shown
 
 
 def test_without_spark_it_says_how_to_get_it_and_tells_the_story_without(

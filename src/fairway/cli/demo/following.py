@@ -7,11 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 import fairway
 
 _LOOK_SECONDS = 0.3
+
+
+class _Counted(MofNCompleteColumn):
+    """How many chunks of all; nothing for a stage that has no chunks to count."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if (task.total or 0) > 1 else Text()
 
 
 def bars(console: Console) -> Progress:
@@ -19,7 +27,7 @@ def bars(console: Console) -> Progress:
     return Progress(
         TextColumn("{task.description:<38}"),
         BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        _Counted(),
         TimeElapsedColumn(),
         console=console,
         refresh_per_second=4,
