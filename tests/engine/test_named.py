@@ -612,3 +612,26 @@ def test_a_reservation_that_an_older_version_stored_is_read() -> None:
     fields[4] = {int(seq): named[:-1] for seq, named in fields[4].items()}
     again = msgspec.convert(fields, Consumer, strict=False)
     assert again.open[1].lapsed == 0 and again.open[1].spans == given.spans
+
+
+@pytest.mark.parametrize("way", ["asked", "trimmed"])
+def test_what_a_cancel_took_out_of_a_reservation_can_be_handed_out_after_a_redrive(way: str) -> None:
+    """Its consumer was told that it has these chunks no longer, or wants them no longer: nobody is waited for."""
+    desk = Desk()
+    x = desk.submit(n=4)
+    epoch = desk.join("c")
+    first = desk.named("c", epoch, 1)
+    desk.cancel(x)
+    assert desk.stats().chunks_leased == 4, "whoever works on them has not heard of it yet"
+    if way == "asked":
+        assert desk.named("c", epoch, 1).spans == []
+    else:
+        desk.trim("c", epoch, 1)
+    assert desk.stats().chunks_leased == 0
+    assert desk.complete(first) == ["ended"] * 4
+    desk.restart()
+    desk.redrive(x)
+    again = desk.reserve(10)
+    assert chunks(again) == [(x, index) for index in range(4)]
+    assert desk.complete(first) == ["lost"] * 4
+    assert desk.complete(again) == ["done"] * 4

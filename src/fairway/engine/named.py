@@ -12,7 +12,7 @@ from fairway.engine.consumer import Consumer, Named
 from fairway.engine.ending import after_burial, bury
 from fairway.engine.finishing import complete
 from fairway.engine.holds import Hold, seal_of
-from fairway.engine.leases import Spans, drop_out
+from fairway.engine.leases import Spans, drop_out, settle
 from fairway.engine.lookups import Found
 from fairway.engine.records import Died
 from fairway.engine.reserving import pick
@@ -138,8 +138,21 @@ def _spans_of(chunks: list[tuple[Run, int]]) -> list[LeasedSpan]:
 
 def _shrink(state: State, named: Named) -> None:
     """Chunks that ended elsewhere, or went back, leave a reservation of which nothing was completed."""
+    _leave_ended(state, named)
     named.spans = _spans_of(still_out(state, named))
     named.lapsed = 0
+
+
+def _leave_ended(state: State, named: Named) -> None:
+    """Leases of submissions that ended go: their consumer is through with them, and a redrive needs the chunks."""
+    for id, start, count, _ in named.spans:
+        run = state.runs.get(id)
+        if run is None or run.state == "active":
+            continue
+        for index in range(start, start + count):
+            hold = run.out.get(index)
+            if hold is not None and (hold.epoch, hold.count) == (named.epoch, named.count):
+                settle(state, run, index, named.count)
 
 
 def _still_its(state: State, named: Named) -> list[tuple[Run, int]]:
@@ -225,6 +238,7 @@ def trim(state: State, command: Trim, found: Found) -> None:
             raise _lapsed(consumer, seq, gone)
     for seq in seqs:
         named = consumer.open.pop(seq)
+        _leave_ended(state, named)
         chunks = still_out(state, named) + back.get(seq, [])
         if chunks:
             complete(state, Complete([part_of(state, named, chunks)]), found)
