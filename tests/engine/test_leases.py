@@ -364,3 +364,15 @@ def test_what_does_not_fit_into_one_call_is_refused() -> None:
         with pytest.raises(BadArgument):
             desk.renew(held, seconds)
     assert desk.complete(held) == ["done"]
+
+
+@pytest.mark.parametrize("verb", ["complete", "fail", "release", "renew"])
+def test_a_lease_of_an_ended_submission_gets_the_same_answer_however_late(verb: str) -> None:
+    desk = Desk()
+    x = desk.submit(n=2)
+    given = desk.reserve(2)
+    desk.cancel(x)
+    for _ in range(3):
+        assert getattr(desk, verb)(given) == ["ended"] * 2
+    desk.restart()
+    assert getattr(desk, verb)(given) == ["ended"] * 2

@@ -27,7 +27,7 @@ def finish(state: State, command: Finish, found: Found) -> Finished:
         _check_whole(state, consumer)
     before = sum(named.completed for named in handed)
     completed = [complete(state, one, found) for one in command.completed]
-    failed = [fail(state, one) for one in command.failed]
+    failed = [fail(state, one, found) for one in command.failed]
     rest, told = 0, set[int]()
     for seq in sorted(consumer.open):
         named = consumer.open[seq]

@@ -199,11 +199,11 @@ class Engine:
             case Complete():
                 return complete(state, command, found)
             case Fail():
-                return returning.fail(state, command)
+                return returning.fail(state, command, found)
             case Release():
-                return returning.release(state, command)
+                return returning.release(state, command, found)
             case Renew():
-                return renew(state, command)
+                return renew(state, command, found)
             case Register():
                 return presence.register(state)
             case Goodbye():

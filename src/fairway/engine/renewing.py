@@ -12,6 +12,7 @@ from fairway.engine.commands import Settled as SettledReply
 from fairway.engine.finishing import Tally, check_parts
 from fairway.engine.holds import Hold
 from fairway.engine.leases import left_behind
+from fairway.engine.lookups import Found
 from fairway.engine.records import Renewed
 from fairway.engine.returning import leased
 from fairway.engine.run import Run
@@ -22,7 +23,7 @@ from fairway.model.event import Happened, What
 from fairway.model.stored import Kind
 
 
-def renew(state: State, command: Renew) -> SettledReply:
+def renew(state: State, command: Renew, found: Found) -> SettledReply:
     """New deadlines, counted from now."""
     check_parts(command.parts)
     seconds = command.seconds or state.config.lease_seconds
@@ -34,7 +35,7 @@ def renew(state: State, command: Renew) -> SettledReply:
     deadline = state.now + seconds
     for part in command.parts:
         mine: dict[tuple[int, int], Run] = {}  # a chunk that is named twice is renewed once
-        for run, index in leased(state, part, tally):
+        for run, index in leased(state, part, tally, found):
             mine[run.id, index] = run
             tally.add("renewed")
         if mine:

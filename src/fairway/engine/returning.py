@@ -15,6 +15,7 @@ from fairway.engine.ending import after_burial, bury
 from fairway.engine.finishing import Tally, check_parts
 from fairway.engine.holds import Hold
 from fairway.engine.leases import Spans, drop_out, genuine, held, settle
+from fairway.engine.lookups import Found
 from fairway.engine.records import Died, Returned
 from fairway.engine.run import Run, Tried
 from fairway.engine.state import State
@@ -46,11 +47,13 @@ def kept_error(error: str) -> str:
     return error.encode(errors="replace")[:ERROR_BYTES_MAX].decode(errors="ignore")
 
 
-def leased_by(state: State, id: int, index: int, part: Part) -> Run | Outcome:
+def leased_by(state: State, id: int, index: int, part: Part, found: Found) -> Run | Outcome:
     """The run if this receipt is the chunk's present lease and its submission is active; else the outcome."""
     run = state.runs.get(id)
     if run is None:
-        return "ended" if id in state.recent_ends else "lost"
+        stored = found.runs.get(id)
+        over = id in state.recent_ends or (stored is not None and stored.state != "active")
+        return "ended" if over else "lost"
     hold = run.out.get(index)
     if hold is None or hold.count != part.count or hold.epoch != part.epoch:
         return "lost" if run.state == "active" else "ended"
@@ -60,19 +63,19 @@ def leased_by(state: State, id: int, index: int, part: Part) -> Run | Outcome:
     return run
 
 
-def leased(state: State, part: Part, tally: Tally) -> Iterator[tuple[Run, int]]:
+def leased(state: State, part: Part, tally: Tally, found: Found) -> Iterator[tuple[Run, int]]:
     """The chunks of a part that its receipt holds, one by one; the outcome of each other one goes to the tally."""
     honest = genuine(state, part)
     for id, start, many in part.spans:
         for index in range(start, start + many):
-            run = leased_by(state, id, index, part) if honest else "lost"
+            run = leased_by(state, id, index, part, found) if honest else "lost"
             if isinstance(run, str):
                 tally.add(run)
             else:
                 yield run, index
 
 
-def fail(state: State, command: Fail) -> SettledReply:
+def fail(state: State, command: Fail, found: Found) -> SettledReply:
     """The work failed: again later, or given up."""
     check_parts(command.parts)
     if command.delay_seconds > DELAY_SECONDS_MAX:
@@ -83,7 +86,7 @@ def fail(state: State, command: Fail) -> SettledReply:
     tally = Tally()
     for part in command.parts:
         batch = _Batch()
-        for run, index in leased(state, part, tally):
+        for run, index in leased(state, part, tally, found):
             tally.add(_fail_one(state, run, index, command, error, batch))
         _store(state, part.epoch, part.count, batch, What.FAILED, error, latest=False)
         state.filling.sync = True
@@ -114,13 +117,13 @@ def _fail_one(state: State, run: Run, index: int, command: Fail, error: str, bat
     return "retrying"
 
 
-def release(state: State, command: Release) -> SettledReply:
+def release(state: State, command: Release, found: Found) -> SettledReply:
     """Leases given back untouched."""
     check_parts(command.parts)
     tally = Tally()
     for part in command.parts:
         batch = _Batch()
-        for run, index in leased(state, part, tally):
+        for run, index in leased(state, part, tally, found):
             give_back(state, run, index, batch)
             tally.add("released")
         _store(state, part.epoch, part.count, batch, What.RELEASED, "", latest=False, counted=False)

@@ -13,12 +13,15 @@ from fairway.engine.commands import (
     Cancel,
     Command,
     Complete,
+    Fail,
     Finish,
     ListActive,
     ListDead,
     Pause,
     Purge,
     Redrive,
+    Release,
+    Renew,
     Reserve,
     Reserved,
     Show,
@@ -58,6 +61,10 @@ class Seeking:
             case Finish() as command:
                 for one in command.completed:
                     self._completed(wanted, one)
+                for one in command.failed:
+                    wanted.runs += self._answered(one)
+            case Fail() | Release() | Renew() as command:
+                wanted.runs = self._answered(command)
             case Trim() as command:
                 wanted.runs = [id for id in self._lapsed(command) if self._unknown(id)]
             case Reserve() as command:
@@ -114,6 +121,11 @@ class Seeking:
                 if id not in here and self._unknown(id):
                     wanted.runs.append(id)
                     wanted.pages += _pages(id, start, count)
+
+    def _answered(self, command: Fail | Release | Renew) -> list[int]:
+        """The submissions of leases of which nothing is out any more: ended, or not."""
+        ids = {span[0] for part in command.parts for span in part.spans}
+        return [id for id in ids if id not in self._state.runs and self._unknown(id)]
 
     def _keys(self, command: Submit) -> list[tuple[str, str]]:
         recent = self._state.recent_keys

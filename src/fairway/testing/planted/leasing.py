@@ -14,6 +14,7 @@ from fairway.engine import backlog, ending, finishing, leases, named, returning,
 from fairway.engine.commands import Fail, Part
 from fairway.engine.holds import Hold
 from fairway.engine.leases import Spans
+from fairway.engine.lookups import Found
 from fairway.engine.records import Settled
 from fairway.engine.run import Run, Tried
 from fairway.engine.state import State
@@ -103,12 +104,12 @@ _leased_by, _late, _complete = returning.leased_by, finishing._late, finishing.c
 
 
 @wrong("a stale receipt may fail, renew and release", returning, "leased_by")
-def any_holder(state: State, id: int, index: int, part: Part) -> Any:
+def any_holder(state: State, id: int, index: int, part: Part, found: Found) -> Any:
     run = state.runs.get(id)
     hold = run.out.get(index) if run is not None else None
     if hold is None:
-        return _leased_by(state, id, index, part)
-    return _leased_by(state, id, index, replace(part, epoch=hold.epoch, count=hold.count))
+        return _leased_by(state, id, index, part, found)
+    return _leased_by(state, id, index, replace(part, epoch=hold.epoch, count=hold.count), found)
 
 
 @wrong("a stale receipt may complete", finishing, "_late")
@@ -178,8 +179,8 @@ def go_on(state: State, run: Run) -> None:
 
 
 @wrong("nobody backs off", returning, "fail")
-def at_once(state: State, command: Fail) -> Any:
-    return _fail(state, replace(command, delay_seconds=0.0))
+def at_once(state: State, command: Fail, found: Found) -> Any:
+    return _fail(state, replace(command, delay_seconds=0.0), found)
 
 
 @wrong("a back-off takes ten times as long", returning, "fail")
