@@ -50,6 +50,25 @@ def test_verify_tells_what_is_wrong_with_a_history(
     assert violations and all(violation["what"] and violation["lines"] for violation in violations)
 
 
+def test_verify_checks_several_histories_each_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text('{"is":"header"}\n')
+    bad.write_text('{"is":"header","drained":true}\n')
+    assert run(["verify", str(good), str(good)]) == DONE
+    assert capsys.readouterr().out.count(f"{good}: 1 lines, 0 requests") == 2
+    assert run(["verify", str(bad), str(good)]) == FAILED
+    told = capsys.readouterr().out
+    assert "1 violations" in told and told.endswith("nothing wrong\n")
+    assert run(["verify", str(good), str(bad), "--json"]) == FAILED
+    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["history"], len(one["violations"])) for one in plain] == [(str(good), 0), (str(bad), 1)]
+    bad.write_text("{}\n")
+    assert run(["verify", str(good), str(bad)]) == FAILED
+    assert f"{bad}: line 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -60,7 +60,7 @@ app.command(
 )
 app.command("fairway.cli.sim:sim", name="sim", help="Simulate histories under faults and check each of them.")
 app.command(
-    "fairway.cli.verify:verify", name="verify", help="Check a history that a simulation or a test wrote."
+    "fairway.cli.verify:verify", name="verify", help="Check histories that a simulation or a test wrote."
 )
 app.command(
     "fairway.cli.bench:bench", name="bench", help="Measure Fairway beside its peers, in a source checkout."

@@ -243,6 +243,8 @@ def load(path: Path) -> History:
     try:
         text = path.read_bytes()
         return parse(lzma.decompress(text) if text.startswith(_XZ) else text)
+    except BadHistory as error:
+        raise BadHistory(f"{path}: {error}") from None
     except OSError as error:
         raise BadHistory(f"{path} cannot be read: {error.strerror}") from None
     except lzma.LZMAError as error:
