@@ -29,12 +29,16 @@ def acknowledged(history: History) -> int:
 
 
 def on_a_call(history: History, times: list[float]) -> int:
-    """How many of these moments fell into a call that was under way and did not merely wait for work."""
+    """How many of these moments fell into a call that was under way and did not merely wait for work.
+
+    Callers outlive what is killed here, so a call was under way until its answer; nobody knows how long one without was.
+    """
     calls = sorted(
-        (one.begin_t, one.end_t if one.end >= 0 else float("inf"))
+        (one.begin_t, one.end_t)
         for request in history.requests
         if not request.args.get("wait_seconds")
         for one in request.tries
+        if one.end >= 0
     )
     begins = [begin for begin, _ in calls]
     # Calls last for some seconds at the most, so few of those that began before a moment need be looked at.
