@@ -31,7 +31,7 @@ def acknowledged(history: History) -> int:
 def on_a_call(history: History, times: list[float]) -> int:
     """How many of these moments fell into a call that was under way and did not merely wait for work.
 
-    Callers outlive what is killed here, so a call was under way until its answer; nobody knows how long one without was.
+    Callers outlive what is killed here, so a call lasts until its answer; how long one without lasted nobody knows.
     """
     calls = sorted(
         (one.begin_t, one.end_t)
