@@ -6,9 +6,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import fairway
 from fairway.cli.app import DONE, USAGE, app
 from fairway.cli.arguments import placed
 from fairway.cli.commands import COMMANDS, PLACED, QUEUE_COMMANDS, Command
@@ -151,3 +153,33 @@ def test_what_is_not_understood_says_so_and_ends_with_2(cli: Cli, words: list[st
 def test_the_list_of_commands_loads_no_engine() -> None:
     script = "import sys, fairway.cli.app; sys.exit('fairway.engine.engine' in sys.modules or 'apsw' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def _run(end: str, *arguments: object) -> tuple[int, str]:
+    """A command of its own process behind a redirection of the shell; its exit code, and what it said of errors."""
+    command = [sys.executable, "-m", "fairway.cli", *map(str, arguments)]
+    ran = subprocess.run(
+        ["sh", "-c", f'exec "$@" {end}', "sh", *command], stderr=subprocess.PIPE, text=True, timeout=120
+    )
+    return ran.returncode, ran.stderr
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_output_that_cannot_be_written_is_told_in_one_line(tmp_path: Path, json: tuple[str, ...]) -> None:
+    file = tmp_path / "work.db"
+    fairway.open(file).close()
+    for command in ("status", "explain"):
+        code, told = _run(">/dev/full", command, file, *json)
+        assert code == 1 and "No space left on device" in told and len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize("end", [">&-", "<&-", "<&- >&-"])
+def test_a_stream_that_is_closed_is_no_error_and_no_file_takes_its_place(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "work.db"
+    fairway.open(file).close()
+    assert _run(end, "status", file) == (0, "")
+    assert _run(end, "put", file, "--host", "one") == (0, "")
+    # A child of it writes to what is descriptor 1, whatever that is.
+    assert _run(end, "work", file, "--until-empty", "sh -c 'cat; echo of the child'")[0] == 0
+    with fairway.open(file) as q:
+        assert [one.state for one in q.submissions()] == ["completed"]

@@ -5,6 +5,7 @@ Guards: exit code 0 means done, 1 refused or failed, 2 a command that was not un
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from fairway.cli.arguments import STORE, placed
 from fairway.errors import FairwayError
 
 DONE, FAILED, USAGE = 0, 1, 2
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 HELP: Final = """\
 A fair, durable work queue for multi-tenant data pipelines.
@@ -88,6 +90,7 @@ def run(arguments: Sequence[str]) -> int:
         chain, _, rest = app.parse_commands(list(arguments))
         words = placed(commands.PLACED, chain, rest, os.environ)
         told = app(words, exit_on_error=False, print_error=False)
+        sys.stdout.flush()  # what cannot be written is told here, and not when the interpreter ends
     except CycloptsError as error:
         said = _said(error, chain)
         if json:
@@ -98,22 +101,36 @@ def run(arguments: Sequence[str]) -> int:
             errors.print(f"`{' '.join(('fairway', *chain))} --help` {more}.", markup=False, highlight=False)
         return USAGE
     except FairwayError as error:
-        if json:
-            _say_json(error.code, str(error))
-        else:
-            from fairway.cli import saying
-
-            told = saying.clean(f"fairway: {error}")
-            errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
-        return FAILED
+        return _failed(errors, json, error.code, str(error))
     except BrokenPipeError:
-        # Whoever read us has seen enough; nothing may be written when the interpreter ends either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()  # whoever read us has seen enough
         return FAILED
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _print_no_more()
+        where = f" ({error.filename})" if error.filename else ""
+        return _failed(errors, json, "output_full", f"not all could be written: {error.strerror}{where}")
     except KeyboardInterrupt:
         errors.print("fairway: interrupted", style="red")
         return FAILED
     return told if isinstance(told, int) else DONE
+
+
+def _failed(errors: Console, json: bool, code: str, message: str) -> int:
+    if json:
+        _say_json(code, message)
+    else:
+        from fairway.cli import saying
+
+        told = saying.clean(f"fairway: {message}")
+        errors.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
+    return FAILED
+
+
+def _print_no_more() -> None:
+    """Nothing may be written when the interpreter ends either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _said(error: CycloptsError, chain: tuple[str, ...]) -> str:
@@ -131,6 +148,18 @@ def _say_json(code: str, message: str) -> None:
     print(msgspec.json.encode({"error": {"code": code, "message": message}}).decode(), file=sys.stderr)
 
 
+def _have_streams() -> None:
+    """Open those of the three streams that were closed: the next file, a queue's, would have their descriptor."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115 - to the end
+
+
 def main() -> None:
     """The entry point of the `fairway` script."""
+    _have_streams()
     sys.exit(run(sys.argv[1:]))
