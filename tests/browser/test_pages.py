@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
 import fairway
 from tests.browser.visitor import Visitor, soon
-from tests.server.live import Live, live, until
+from tests.server.live import Live, live, served, until
 
 pytestmark = pytest.mark.real
 EVIL = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>"
@@ -136,6 +137,25 @@ def test_a_tab_that_nobody_looks_at_lets_its_stream_go(
     page.evaluate(hide, False)
     visitor.live()
     page.wait_for_function("window.unloaded === undefined")
+
+
+def test_a_page_says_when_its_server_is_away_and_goes_on_when_it_is_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    for width in (1280, 400):
+        folder = tmp_path / str(width)
+        folder.mkdir()
+        with Visitor(browser, viewport={"width": width, "height": 800}) as visitor:
+            with served(folder, "--queue", "orders") as first:
+                port = int(first.url.rpartition(":")[2])
+                page = visitor.go(f"{first.url}{Q}")
+                visitor.live()
+                soon(page.locator("#live.on")).to_have_attribute("title", "Live")
+            soon(page.get_by_text("No connection")).to_be_visible()
+            assert page.evaluate(CUT) == [] and page.evaluate("document.documentElement.scrollWidth") == width
+            with served(folder, port=port):
+                visitor.live()
+                soon(page.get_by_text("No connection")).to_have_count(0)
 
 
 def test_a_tenant_is_paused_and_resumed(server: Live, q: fairway.Queue, visitor: Visitor) -> None:

@@ -103,7 +103,9 @@ def live(folder: Path, **given: Any) -> Iterator[Live]:
 class Served:
     """`fairway serve` as a process, with the processes it starts."""
 
-    def __init__(self, folder: Path, *flags: str, environ: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, environ: dict[str, str] | None = None, port: int = 0
+    ) -> None:
         self.store = folder / "work.db"
         self.log = folder / "serve.log"
         with open(self.log, "wb") as log:
@@ -116,7 +118,7 @@ class Served:
                     "--store",
                     str(self.store),
                     "--port",
-                    "0",
+                    str(port),
                     *flags,
                 ],
                 stdout=subprocess.PIPE,

@@ -103,12 +103,21 @@ document.addEventListener("htmx:beforeSwap", (event) => { if (tooEarly(event)) e
 
 const live = document.getElementById("live");
 let source = null;
+
+function connected(yes) {
+  if (!live) return;
+  live.classList.toggle("on", yes);
+  live.classList.toggle("off", !yes);
+  live.lastElementChild.textContent = yes ? "Live" : "No connection";
+  live.title = yes ? "Live" : "The server does not answer; what is shown may be old";
+}
+
 document.addEventListener("htmx:sseOpen", (event) => {
-  if (live) live.classList.add("on");
+  connected(true);
   source = event.detail.source;
   source.addEventListener("gone", () => location.reload(), { once: true });
 });
-document.addEventListener("htmx:sseError", () => { if (live) live.classList.remove("on"); });
+document.addEventListener("htmx:sseError", () => connected(false));
 
 // Browsers allow six connections to a server: tabs that nobody looks at must not hold them all.
 const HIDDEN_MS = 60000;
