@@ -34,6 +34,8 @@ def name() -> str:
         ("http://host:0", "url must be"),
         ("http://[::1", "url must be"),
         ("http://[host]:7420", "url must be"),
+        ("http://my host:7420", "url must be"),
+        ("http://host:7420, http://other host:7420", "url must be"),
         ("http://bücher.example", "ASCII"),
         ("http://host/path", "without a path"),
         ("https://host?x=1", "without a path"),

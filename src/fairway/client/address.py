@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from fairway import limits
@@ -19,6 +20,8 @@ from fairway.face import checks
 
 if TYPE_CHECKING:
     import ssl
+
+_HOST: Final = re.compile(r"[!-~]+")
 
 
 def is_http(url: object) -> bool:
@@ -101,7 +104,8 @@ def _node(url: object, token: str) -> str:
         host = parts.hostname if parts.port != 0 else None
     except ValueError:  # of brackets without an address, of a port that is none
         parts, host = urlsplit(""), None
-    if not host or parts.scheme not in ("http", "https") or not parts.netloc.isascii():
+    plain = _HOST.fullmatch(parts.netloc)  # a space would be looked up as if its server were down
+    if not host or parts.scheme not in ("http", "https") or not plain:
         checks.refuse("url", "http://host:7420 or https://host, in ASCII", url)
     if parts.username is not None or parts.password is not None:
         raise BadArgument(
