@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import time
+from types import SimpleNamespace
+
+import pytest
+
 from fairway import limits
 from fairway.runtime.restarting import Restarting
+from fairway.server.processes import _Child
 
 
 def pause_after(one: Restarting, now: float) -> float:
@@ -39,3 +46,42 @@ def test_one_long_life_forgives_the_early_deaths_before() -> None:
     one = Restarting(0.0)
     assert [pause_after(one, 1.0), pause_after(one, 2.0)] == [0.2, 0.4]
     assert pause_after(one, 10.0) == limits.RESTART_SECONDS
+
+
+def test_who_cannot_be_started_is_tried_again_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RESTART_SECONDS", 0.25)  # its sums are exact
+    one, now, tries = Restarting(0.0), 100.0, list[float]()
+
+    def start() -> str:
+        tries.append(now - 100.0)
+        if len(tries) < 4:
+            raise BlockingIOError(errno.EAGAIN, "no more processes")
+        return "lives"
+
+    one.died(now)
+    while (found := one.start(now, start)) is None:
+        now += 0.25
+    assert found == "lives" and not one.awaited
+    assert tries == [0.25, 0.75, 1.75, 3.75]
+
+
+def test_a_process_of_a_server_that_cannot_be_started_again_ends_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the whole server ended because one of its processes died while the machine was out of processes."""
+    monkeypatch.setattr(limits, "RESTART_SECONDS", 0.01)
+    starts, buried = list[SimpleNamespace](), list[int]()
+
+    def start() -> SimpleNamespace:
+        starts.append(SimpleNamespace(pid=len(starts), returncode=1, poll=lambda: 1))
+        if len(starts) == 2:
+            raise BlockingIOError(errno.EAGAIN, "no more processes")
+        return starts[-1]
+
+    child = _Child("http 0", start, buried.append)  # type: ignore[arg-type]
+    until = time.monotonic() + 10
+    while child.process is starts[0]:
+        child.look()
+        time.sleep(0.001)
+        assert time.monotonic() < until
+    assert (child.process, buried) == (starts[2], [0])

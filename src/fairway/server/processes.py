@@ -137,9 +137,7 @@ class _Child:
             _log.warning("the %s process ended (%s); it is started again", self.name, self.process.returncode)
             self._ended(self.process.pid)
             self._again.died(now)
-        if self._again.due(now):
-            self._again.started(now)
-            self.process = self._start()
+        self.process = self._again.start(now, self._start) or self.process
 
     def end(self, seconds: float) -> None:
         """Ask it to end, and see to it that it does."""
@@ -178,9 +176,8 @@ class Family:
                 signal.signal(number, self.stop)
         try:
             self.engine = _Child("engine", self._start_engine, self._bury)
-            self.http = [
-                _Child(f"http {i}", self._start_http, self._bury) for i in range(self._settings.workers)
-            ]
+            for i in range(self._settings.workers):
+                self.http.append(_Child(f"http {i}", self._start_http, self._bury))
             ready()
             while not self._ending:
                 for child in (self.engine, *self.http):

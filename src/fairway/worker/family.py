@@ -122,16 +122,16 @@ class _Member:
     def __init__(self, context: multiprocessing.context.SpawnContext, given: _Given) -> None:
         self._context = context
         self._given = given
-        self.process = self._start()
+        try:
+            self.process = self._start()
+        except OSError as error:
+            raise OurError(f"no process can be started now: {error}") from error
         self._again = Restarting(time.monotonic())
 
     def _start(self) -> multiprocessing.process.BaseProcess:
         self._given.ending.open()
         process = self._context.Process(target=run_member, args=(self._given,), name="fairway worker")
-        try:
-            process.start()
-        except OSError as error:
-            raise OurError(f"no process can be started now: {error}") from error
+        process.start()
         return process
 
     def look(self) -> bool:
@@ -144,20 +144,11 @@ class _Member:
                 return False
             _log.warning("a worker died (%s); another is started", self.process.exitcode)
             self._again.died(now)
-        if self._again.due(now):
-            self._begin(now)
+        another = self._again.start(now, self._start)
+        if another is not None:
+            self.process.close()
+            self.process = another
         return True
-
-    def _begin(self, now: float) -> None:
-        try:
-            process = self._start()
-        except OurError as error:
-            _log.warning("%s", error)
-            self._again.died(now)
-            return
-        self._again.started(now)
-        self.process.close()
-        self.process = process
 
     def hurry(self) -> None:
         if self.process.is_alive() and self.process.pid is not None:
