@@ -15,7 +15,7 @@ V_REBASE_MAX: Final = 2**61  # V and all turns are lowered long before they reac
 # -- submissions
 CHUNKS_MAX: Final = 2**31 - 1  # chunk indexes are 32-bit in bitmap pages; 10^9 is the design point
 SEGMENTS_MAX: Final = 10_000  # one per Spark task; each is looked up by bisection
-METADATA_KEYS_MAX: Final = 32  # strategic metadata is small; what is opaque belongs into info
+METADATA_KEYS_MAX: Final = 32  # strategic metadata is small; what is opaque belongs in info
 METADATA_KEY_BYTES_MAX: Final = 128  # keys are names
 METADATA_VALUE_BYTES_MAX: Final = 512  # values are compared and indexed
 INFO_BYTES_MAX: Final = 64 * 1024  # handed out with every lease of the submission
@@ -26,7 +26,7 @@ ATTEMPTS_MAX_MAX: Final = 1000  # beyond this a retry policy is a loop
 ERROR_BYTES_MAX: Final = 4096  # an error text is kept for dead chunks; a traceback's tail fits
 
 # -- payloads and results
-PAYLOAD_BYTES_MAX: Final = 1024 * 1024  # one inline payload or result; larger ones belong into objects
+PAYLOAD_BYTES_MAX: Final = 1024 * 1024  # one inline payload or result; larger ones belong in objects
 INLINE_BYTES_MAX: Final = 32 * 1024 * 1024  # all inline payloads of one submission: they go in one group
 PAGE_BYTES: Final = 8 * 1024  # about, of a page of inline payloads: read for a chunk where tenants take turns
 PAGE_BYTES_MAX: Final = 64 * 1024  # about, in large submissions: more would be read for a few chunks
@@ -218,7 +218,7 @@ BUCKET_ROWS_MAX: Final = 2000  # a partition that is read whole by the repairer
 BUCKET_BYTES_MAX: Final = 8 * 1024 * 1024  # bodies in one bucket: a partition that every store holds easily
 BUCKET_BATCH_ROWS_MAX: Final = 50  # rows in one conditional batch: more cost more than they save
 BUCKET_BATCH_BYTES_MAX: Final = 256 * 1024  # bodies in one put: what a batch of Cassandra carries well
-BUCKET_PAYLOAD_BYTES_MAX: Final = 64 * 1024  # one message: larger ones belong into an object store
+BUCKET_PAYLOAD_BYTES_MAX: Final = 64 * 1024  # one message: larger ones belong in an object store
 OPEN_BUCKETS_MAX: Final = 64  # buckets one node fills side by side
 SEAL_SECONDS_MAX: Final = 86400.0  # a bucket that stays open for longer holds the floor for nothing
 SPREAD_BUCKETS: Final = 8  # the oldest so many are where consumers spread; beyond, old messages would starve
