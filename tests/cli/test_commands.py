@@ -112,6 +112,20 @@ def test_every_example_is_a_command_line_that_is_understood(line: str) -> None:
         assert bound.arguments["place"] == "work.db"
 
 
+OTHERS = (
+    "token create, token list, token revoke, demo, sim, verify, bench, ring stat, dev cassandra, dev spark"
+)
+
+
+@pytest.mark.parametrize("chain", OTHERS.split(", "))
+def test_a_command_that_is_not_on_a_queue_has_examples_that_are_understood(cli: Cli, chain: str) -> None:
+    lines = [line for line in cli(*chain.split(), "--help").out.splitlines() if line.startswith("  fairway ")]
+    assert lines
+    for line in lines:
+        assert line.startswith(f"  fairway {chain}")
+        app.parse_args(shlex.split(line)[1:], exit_on_error=False, print_error=False)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_script_knows_every_command(cli: Cli, shell: str) -> None:
     told = cli("completion", shell)

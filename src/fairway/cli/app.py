@@ -53,30 +53,57 @@ app = App(
 )
 # Named, not imported: a command loads what it needs when it is called.
 commands.register(app)
-app.command("fairway.cli.demo:run", name="demo", help="Run the main job on Spark, fair and unfair.")
+app.command(
+    "fairway.cli.demo:run",
+    name="demo",
+    help="Run the main job on Spark, fair and unfair.",
+    **commands.examples("demo", "demo --embedded --chunks 100000 --seed 2"),
+)
 app.command(
     "fairway.cli.token:app",
     name="token",
     help="Make, list and revoke the tokens of a server.",
     group=commands.SERVE,
 )
-app.command("fairway.cli.sim:sim", name="sim", help="Simulate histories under faults and check each of them.")
 app.command(
-    "fairway.cli.verify:verify", name="verify", help="Check histories that a simulation or a test wrote."
+    "fairway.cli.sim:sim",
+    name="sim",
+    help="Simulate histories under faults and check each of them.",
+    **commands.examples("sim --seeds 1000 --jobs 2", "sim --start 7 --seeds 1 --save histories"),
 )
 app.command(
-    "fairway.cli.bench:bench", name="bench", help="Measure Fairway beside its peers, in a source checkout."
+    "fairway.cli.verify:verify",
+    name="verify",
+    help="Check histories that a simulation or a test wrote.",
+    **commands.examples("verify histories/seed-7.jsonl"),
+)
+app.command(
+    "fairway.cli.bench:bench",
+    name="bench",
+    help="Measure Fairway beside its peers, in a source checkout.",
+    **commands.examples("bench", "bench fairness --quick"),
 )
 _ring = App(name="ring", help="Look into a ring between processes.")
-_ring.command("fairway.cli.ring:stat", name="stat", help="Show positions, owners, ages and stuck writers.")
+_ring.command(
+    "fairway.cli.ring:stat",
+    name="stat",
+    help="Show positions, owners, ages and stuck writers.",
+    **commands.examples("ring stat orders"),
+)
 app.command(_ring)
 
 dev = App(name="dev", help="What developers of Fairway need on their machine.")
 dev.command(
-    "fairway.cli.dev:cassandra", name="cassandra", help="Run a real Cassandra until it is interrupted."
+    "fairway.cli.dev:cassandra",
+    name="cassandra",
+    help="Run a real Cassandra until it is interrupted.",
+    **commands.examples("dev cassandra", "dev cassandra --nodes 3 --dir cluster"),
 )
 dev.command(
-    "fairway.cli.dev_spark:spark", name="spark", help="Let local sessions of Spark start in half the time."
+    "fairway.cli.dev_spark:spark",
+    name="spark",
+    help="Let local sessions of Spark start in half the time.",
+    **commands.examples("dev spark"),
 )
 app.command(dev)
 

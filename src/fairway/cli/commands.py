@@ -259,14 +259,18 @@ def register(app: App) -> None:
         _add(app, one)
 
 
+def examples(*lines: str) -> dict[str, Any]:
+    """How a command says at the end of its help what one types; without `fairway`."""
+    text = "\n".join(f"  fairway {line}" for line in lines)
+    return {"help_epilogue": f"Examples:\n{text}", "help_format": "plaintext"}
+
+
 def _add(app: App, one: Command) -> None:
-    examples = "\n".join(f"  fairway {line}" for line in one.examples)
     grouped: dict[str, Any] = {} if one.group is None else {"group": one.group}
     app.command(
         f"fairway.cli.{one.target}",
         name=one.name,
         help=f"{one.help}\n\n{one.more}" if one.more else one.help,
-        help_epilogue=f"Examples:\n{examples}",
-        help_format="plaintext",
+        **examples(*one.examples),
         **grouped,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -12,8 +11,6 @@ from cyclopts import Parameter
 
 from fairway.cli import saying
 from fairway.errors import BadArgument, OurError
-
-_log = logging.getLogger("fairway")
 
 
 def _parts() -> tuple[Any, Any, Any]:
@@ -82,19 +79,13 @@ class SayFlags:
     log_level: str | None = None
     json: bool = False
 
-    def teller(self, made: Any) -> Callable[[str], None]:
-        """What tells the address, once there is one; made before the store is, to know whether it was there."""
-        new = not made.cluster and not os.path.exists(made.store)
-
-        def tell(url: str) -> None:
-            if self.json:
-                saying.say_json({"store": made.shown_store, "url": url})
-            else:
-                print(f"Fairway serves {made.shown_store} at {url}", flush=True)
-            if new:
-                _log.info("there was no file %s; it is made with its first queue", made.store)
-
-        return tell
+    def tell(self, store: str, url: str, new: bool) -> None:
+        if self.json:
+            saying.say_json({"store": store, "url": url})
+        else:
+            print(f"Fairway serves {store} at {url}", flush=True)
+        if new:  # perhaps a path was mistyped
+            logging.getLogger("fairway").info("there was no file %s; it is made with its first queue", store)
 
 
 def serve(
@@ -152,7 +143,8 @@ def serve(
     }  # fmt: skip
     made = settings(given, file=config)
     logs.configure(made.log_level)
+    new = not made.cluster and not os.path.exists(made.store)
     try:
-        run(made, say.teller(made))
+        run(made, lambda url: say.tell(made.shown_store, url, new))
     except OSError as error:
         raise OurError(f"the server cannot go on: {error}") from error

@@ -9,6 +9,7 @@ from json import dumps
 from cyclopts import App
 
 from fairway.cli import saying
+from fairway.cli.commands import examples
 from fairway.cli.words import Seconds
 
 app = App(name="token", help="Make, list and revoke the tokens of a server.")
@@ -22,7 +23,12 @@ def _tokens(store: str | None, tokens: str | None):
     return Tokens(Settings(store=store, tokens=tokens or os.environ.get("FAIRWAY_TOKENS", "")).tokens_path)
 
 
-@app.command
+@app.command(
+    **examples(
+        "token create shop --queue 'orders-*' --right submit,read --expires 30d",
+        "token create acme --store work.db --right submit --tenant acme",
+    )
+)
 def create(
     name: str,
     /,
@@ -77,7 +83,7 @@ def create(
     )
 
 
-@app.command(name="list")
+@app.command(name="list", **examples("token list --store work.db"))
 def list_(*, store: str | None = None, tokens: str | None = None, json: bool = False) -> None:
     """Show what tokens there are; their secrets cannot be shown.
 
@@ -111,7 +117,7 @@ def list_(*, store: str | None = None, tokens: str | None = None, json: bool = F
     saying.table(("id", "name", "queues", "rights", "expires", "tenant"), rows)
 
 
-@app.command
+@app.command(**examples("token revoke 3f9c0a12b4d5 --store work.db"))
 def revoke(id: str, /, *, store: str | None = None, tokens: str | None = None, json: bool = False) -> None:
     """Make a token worthless, at once.
 
