@@ -41,7 +41,7 @@ def run(folder: Path, *programs: Path) -> str:
 
 def page(folder: Path, name: str, examples: int) -> Path:
     """All Python of a page, as one program."""
-    found = blocks(ROOT / "docs" / name, "python")
+    found = [block for block in blocks(ROOT / "docs" / name, "python") if not block.not_run]
     assert len(found) >= examples
     program = folder / f"{name}.py"
     program.write_text("\n".join(block.text for block in found) + f"\nprint({name!r} + ': to its end')\n")
