@@ -261,6 +261,26 @@ def test_a_batch_that_the_sink_took_for_one_that_it_has_is_not_completed(
         assert {one.state for one in q.submissions()} == {"completed"}
 
 
+def test_a_batch_that_the_sink_has_of_another_is_not_completed_by_the_start_after_a_kill(
+    tmp_path: Path, unhurried: None
+) -> None:
+    """The driver was killed before Spark noted the batch, so the next start finds it made."""
+    url = str(tmp_path / "q.db")
+    with fairway.open(url) as q:
+        submit(url, numbers(4))
+        old = Files(url)
+        old.start()
+        submit(url, numbers(CHUNKS)[4:], tenant="more")
+        new = Files(url)
+        new.consumer, new.batches, new.dies = "g", old.batches, "reserved".__eq__
+        with pytest.raises(Killed):
+            new.start()
+        new.dies = lambda place: False
+        with pytest.raises(fairway.BadArgument, match="never read it"):
+            new.start()
+        assert q.stats().chunks_waiting == 4
+
+
 # -- with Spark
 
 

@@ -61,7 +61,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._epoch = 0
         self._targets: list[int] | None = None  # with availableNow: the submissions that existed at the start
         self._heart = None
-        self._unread: set[int] = set()  # batches that were made here and that Spark has not asked for
+        self._unread: set[int] = set()  # batches that were told here and that Spark has not asked for
 
     # -- on the driver
 
@@ -94,10 +94,9 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.commit(start)
         if seq in seqs:  # the process before this one made it and was ended
             self._reserved(seq)
-            return {"seq": seq}
-        if not (self._reserve_now(seq, most) if self._targets is None else self._reserve_old(seq, most)):
+        elif not (self._reserve_now(seq, most) if self._targets is None else self._reserve_old(seq, most)):
             return start
-        self._unread.add(seq)
+        self._unread.add(seq)  # whoever made it: Spark has not noted it yet, so its sink cannot have it
         return {"seq": seq}
 
     def _consumer(self, queue: Queue) -> ConsumerView:
