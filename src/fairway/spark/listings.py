@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from fairway.errors import BadArgument
 from fairway.face.arrow import SCHEMA as EVENTS_ARROW
 from fairway.spark.queues import attached
 from fairway.spark.settings import Settings
@@ -88,6 +89,12 @@ class Listing(DataSourceReader):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.kind = settings["kind"]
+        if self.kind == "events" and settings["tenant"] is not None:
+            raise BadArgument(
+                "option tenant: an event has its tenant only where it was submitted; read the submissions of the"
+                " tenant, and join the events with them",
+                argument="tenant",
+            )
 
     def partitions(self) -> Sequence[InputPartition]:
         queue = attached(self.settings.url, self.settings.queue)
@@ -115,6 +122,8 @@ class Listing(DataSourceReader):
         for event in attached(self.settings.url, self.settings.queue).events(span.first):
             if event.number > span.last:
                 return
+            if self.settings["submission"] not in (0, event.submission):
+                continue
             yield {name: getattr(event, name) for name in EVENTS.names}
 
     def _chunks(self, span: Some) -> Iterator[dict[str, Any]]:
