@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,23 @@ def test_an_error_that_is_no_unicode_text_fails_its_chunk_alone() -> None:
 
     first, bad, last = worked(fn)
     assert first is last is None and bad is not None and "a file called ?" in bad
+
+
+class Untold(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even this")
+
+
+@pytest.mark.parametrize("error", [SystemExit("bye"), CancelledError("bye"), Untold()])
+def test_whatever_a_function_raises_fails_its_chunk_alone(error: BaseException) -> None:
+    def fn(table: pa.Table) -> pa.Table:
+        if table["x"][0].as_py() == 10:
+            raise error
+        return table
+
+    first, bad, last = worked(fn)
+    assert first is last is None and bad is not None
+    assert f"{type(error).__name__} in the function, on chunk 1 of submission 1 (tenant 't')" in bad
 
 
 @pytest.mark.parametrize("per_chunk", ["true", "false"])

@@ -143,11 +143,10 @@ def _result(row: dict[str, Any], fn: TableFunction, promised: pa.Schema | None) 
         raise  # the object store cannot be reached: the task is tried again
     try:
         table = fn(payload)
-    except Exception as error:
-        trace = "".join(traceback.format_exception(error)[-3:])
-        raise _ChunkFailed(
-            f"{trace}{type(error).__name__} in the function, on {told(row)}: {error}"
-        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a cancelled task's error is no Exception, nor is sys.exit's
+        raise _ChunkFailed(_raised(error, row)) from error
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not isinstance(table, pa.Table):
@@ -163,6 +162,15 @@ def _result(row: dict[str, Any], fn: TableFunction, promised: pa.Schema | None) 
                 f" on {told(row)}: {error}"
             ) from error
     return table
+
+
+def _raised(error: BaseException, row: dict[str, Any]) -> str:
+    """What the function raised. Not every error can tell itself."""
+    where = f"{type(error).__name__} in the function, on {told(row)}"
+    try:
+        return "".join(traceback.format_exception(error)[-3:]) + f"{where}: {error}"
+    except Exception as other:
+        return f"{where}, which cannot be told ({type(other).__name__})"
 
 
 def _columns(schema: pa.Schema) -> str:
