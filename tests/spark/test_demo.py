@@ -17,7 +17,7 @@ from rich.console import Console
 
 import fairway
 from fairway.cli.audit import table
-from fairway.cli.demo import concluding, dataset
+from fairway.cli.demo import concluding, dataset, telling
 from fairway.cli.demo.pipeline import Served
 from tests.spark.pipeline import patiently
 
@@ -80,6 +80,17 @@ def test_whatever_is_not_as_promised_is_said(rows: int, counts: dict[str, int], 
 
 
 # -- what people read
+
+
+def test_what_is_the_same_as_shown_is_called_so() -> None:
+    assert [
+        telling.ratio(then, now) for then, now in ((11.3, 11.34), (0.0, 0.0), (6.2, 1.0), (1.0, 3.0))
+    ] == [
+        "the same",
+        "the same",
+        "6.2 x less",
+        "3.0 x more",
+    ]
 
 
 def test_a_tenant_of_the_audit_has_one_line_on_a_narrow_screen() -> None:

@@ -88,6 +88,8 @@ def table(oldest: Run, fair: Run) -> Table:
 
 def ratio(before: float, after: float) -> str:
     """How much less (or more) there is after."""
+    if f"{before:,.1f}" == f"{after:,.1f}":
+        return "the same"
     if before >= after:
         return f"{before / after:,.1f} x less"
     return f"{after / before:,.1f} x more"
