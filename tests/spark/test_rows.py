@@ -14,7 +14,7 @@ import pytest
 
 import fairway
 import fairway.spark
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, ConsumerFenced
 from fairway.runtime.objects import read
 from fairway.spark.batches import batch_of
 from fairway.spark.columns import ORIGINS
@@ -106,6 +106,67 @@ def test_without_a_schema_that_of_the_first_start_counts_and_work_that_is_over_i
     with fairway.open(url) as q:
         assert [one.state for one in q.submissions()] == ["failed", "completed"]
     assert work().batches == 0
+
+
+def test_a_checkpoint_of_another_query_is_told_at_once_and_costs_no_chunk(spark: Any, url: str) -> None:
+    """Started again, Spark would only say the same."""
+
+    def work(**told: Any) -> fairway.spark.Processed:
+        return fairway.spark.process(spark, url, schema="x long", progress=False, **told)
+
+    def count(consumer: str, key: str) -> None:
+        work(rows=lambda df: df.groupBy(key).count(), output_mode="complete", consumer=consumer)
+
+    submit(url, numbers(2))
+    work(rows=lambda df: df, consumer="a")
+    submit(url, [pa.table({"x": range(20, 30)})], tenant="u")
+    with pytest.raises(
+        BadArgument, match=r"checkpoint is another query's.*the state directory is empty or missing"
+    ) as caught:
+        count("a", "x")
+    assert caught.value.details["argument"] == "checkpoint"
+    work(rows=lambda df: df, consumer="a")
+    assert collected(url) == Counter(range(30)), "the one that it belongs to goes on"
+    submit(url, [pa.table({"x": [1]})], tenant="v")
+    count("b", "x")
+    submit(url, [pa.table({"x": [2]})], tenant="w")
+    with pytest.raises(BadArgument, match=r"checkpoint is another query's.*STATE_STORE_\w+_SCHEMA"):
+        work(rows=lambda df: df.groupBy(df.x.cast("string")).count(), output_mode="complete", consumer="b")
+    with fairway.open(url) as q:
+        assert list(q.dead()) == []
+
+
+def test_a_query_with_a_state_that_fails_before_it_has_any_is_started_again(spark: Any, url: str) -> None:
+    """Its checkpoint has a batch and no state, as one that was written by a query without any."""
+    submit(url, numbers(2))
+    with fairway.open(url) as q:
+        q.configure(attempts_max=1)
+    odd = "if(x = 13, raise_error('I do not like 13'), x) x"
+    done = fairway.spark.process(
+        spark,
+        url,
+        rows=lambda df: df.selectExpr(odd).groupBy("x").count(),
+        schema="x long",
+        output_mode="complete",
+        progress=False,
+    )
+    assert done.restarts == 2 and collected(url) == Counter(range(10))
+
+
+def test_what_rows_gives_must_be_a_frame_that_reads_the_stream_once(spark: Any, url: str) -> None:
+    submit(url, numbers(2))
+    with pytest.raises(BadArgument, match="rows must return a DataFrame, not None"):
+        fairway.spark.process(spark, url, rows=lambda df: None, schema="x long", progress=False)
+    with pytest.raises(
+        ConsumerFenced, match="or this query reads its stream twice, as a join with itself does"
+    ):
+        fairway.spark.process(
+            spark,
+            url,
+            rows=lambda df: df.join(df.selectExpr("x", "x y"), "x"),
+            schema="x long",
+            progress=False,
+        )
 
 
 # -- windows that close

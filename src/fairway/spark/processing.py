@@ -109,7 +109,7 @@ def process(
         spark.createDataFrame([], "nothing int")  # makes it this thread's session, where Spark looks
         run = secrets.token_hex(8)  # new for every start, so that the one before is fenced out
         reader = spark.readStream.format("fairway").options(**_given(source), run=run, error=error)
-        df = work(load(reader))
+        df = _frame(work(load(reader)))
         # Not format("fairway"): for every commit of such a sink Spark makes a new process, and waits until it is there.
         finish = Finish(Settings(_given(sink) | {"run": run}, SINK), df.schema, output_mode == "complete", q)
         writer = df.writeStream.option("checkpointLocation", place).outputMode(output_mode)
@@ -129,6 +129,13 @@ def _loading(url: str, schema: StructType | None) -> Callable[[DataStreamReader]
         return df
 
     return load
+
+
+def _frame(given: DataFrame) -> DataFrame:
+    """What `rows` returned; classic and Connect have a DataFrame each."""
+    if not hasattr(given, "writeStream"):
+        raise BadArgument(f"rows must return a DataFrame, not {given!r:.80}", argument="rows")
+    return given
 
 
 def _started(spark: SparkSession, writer: DataStreamWriter, finish: Finish) -> StreamingQuery:

@@ -161,6 +161,11 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         except ReservationLapsed as error:
             raise self._lapsed(seq) from error
+        except ConsumerFenced as error:
+            raise ConsumerFenced(
+                f"another process took over consumer {settings['consumer']!r}, or this query reads its stream twice, as"
+                " a join with itself does; stop, or choose another name"
+            ) from error
         except SeqTrimmed as error:
             anew = "a new consumer name" + (" and, for files, an empty folder" if self._foreign else "")
             raise SeqTrimmed(

@@ -19,6 +19,13 @@ _AROUND = (
     "Driver stacktrace",
 )  # lines that say nothing
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+# What Spark says of a checkpoint whose state is not that of the query, by the names of its conditions.
+_OF_ANOTHER_QUERY = re.compile(
+    r"\[(STREAMING_STATEFUL_OPERATOR_(?:MISSING_STATE_DIRECTORY|NOT_MATCH_IN_STATE_METADATA)"
+    r"|STATE_STORE_(?:KEY_SCHEMA_NOT_COMPATIBLE|VALUE_SCHEMA_NOT_COMPATIBLE|COLUMN_FAMILY_SCHEMA_INCOMPATIBLE"
+    r"|INVALID_CONFIG_AFTER_RESTART|INVALID_VARIABLE_TYPE_CHANGE|INVALID_VALUE_SCHEMA_EVOLUTION)"
+    r"|STREAMING_CHECKPOINT_MISSING_METADATA_FILE|STREAM_STREAM_JOIN_INCOMPATIBLE_STATE_STORE_CONFIGS)\] (.*)"
+)
 _ERROR_CHARS = 1500  # of one: it goes along as an option of Spark's reader, and into a dead letter
 
 
@@ -54,6 +61,14 @@ def told(error: Exception) -> Exception:
             f"the executors cannot import {missing[1]!r}, which the function or query needs; install it there, or give"
             " it with spark.addArtifacts or spark.executorEnv.PYTHONPATH",
             argument="fn",
+        )
+    other = _OF_ANOTHER_QUERY.search(str(error))
+    if other:
+        return BadArgument(
+            "the checkpoint is another query's, or its state is gone. Start the query that it belongs to, or this one"
+            " with a new consumer name and checkpoint; what the old one still holds comes back when it was silent for"
+            f" consumer_silent_seconds. Spark says: {other[1]}: {other[2].strip()}",
+            argument="checkpoint",
         )
     matches = list(_NAMED.finditer(str(error)))
     match = matches[-1] if matches else None  # what was raised last is told last
