@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructType, YearMonthIntervalType
 
 import fairway
 from fairway.errors import BadArgument
-from fairway.spark.columns import ORIGINS
+from fairway.spark.columns import ORIGINS, schema_of
 from fairway.spark.datasource import FairwaySource
 from fairway.spark.places import batches_folder
 from fairway.spark.processing import _checkpoint
@@ -133,3 +134,44 @@ def test_rows_have_the_schema_that_ended_submissions_noted_if_none_is_active(
         q.submit(chunks=1)
         with pytest.raises(BadArgument, match=r"give the schema of the rows with .schema"):
             rows.schema()
+
+
+TEXT, TENANT = StringType(), StructType().add("a", StringType())
+
+
+@pytest.mark.parametrize(
+    ("tenant", "x", "named"),
+    [
+        (TENANT, TEXT, r"option tenantColumn: column 'tenant' is struct.*cast it to a string"),
+        (ArrayType(TEXT), TEXT, r"option tenantColumn: column 'tenant' is list.*cast it to a string"),
+        (
+            TEXT,
+            YearMonthIntervalType(),
+            r"column 'x' cannot be written: .*YearMonthInterval.*cast it or leave it",
+        ),
+    ],
+)
+def test_a_column_that_cannot_be_what_it_should_is_named_before_any_work(
+    tenant: DataType, x: DataType, named: str
+) -> None:
+    columns = StructType().add("tenant", tenant).add("x", x)
+    with pytest.raises(BadArgument, match=named):
+        FairwaySource({"path": "/q.db", "tenantColumn": "tenant"}).writer(columns, False)
+
+
+def test_a_listing_that_is_asked_for_other_columns_says_which_it_has() -> None:
+    listing = FairwaySource({"path": "/q.db", "kind": "submissions"})
+    given = listing.schema()
+    assert isinstance(given, StructType)
+    listing.reader(given)
+    with pytest.raises(
+        BadArgument, match=r"kind=submissions has the columns id, state, tenant.*leave the schema"
+    ):
+        listing.reader(StructType().add("id", LongType()))
+
+
+@pytest.mark.parametrize("schema", ["", " ", 7, pa.schema([]), StructType()])
+def test_a_schema_without_a_column_is_refused(schema: Any) -> None:
+    """Results that were cut down to it would have no column left."""
+    with pytest.raises(BadArgument, match="schema must be columns"):
+        schema_of(schema)

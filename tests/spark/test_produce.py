@@ -269,6 +269,15 @@ def test_a_row_without_a_tenant_is_refused(spark: Any, url: str) -> None:
     assert objects(url) == set()
 
 
+def test_a_name_that_is_too_long_for_a_tenant_is_refused_with_its_column(spark: Any, url: str) -> None:
+    df = spark.createDataFrame([("a", 1), ("x" * 300, 2)], "tenant string, x long").coalesce(1)
+    with pytest.raises(
+        BadArgument, match="option tenantColumn: each value of column 'tenant' must be a str of 0 to"
+    ):
+        patiently(lambda: fairway.spark.produce(df, url, tenant_column="tenant"))
+    assert objects(url) == set()
+
+
 def test_a_weight_that_the_queue_would_refuse_is_refused_before_any_payload_is_written(
     spark: Any, url: str
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -21,19 +22,40 @@ def arrow_of(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
+def writable(schema: StructType) -> pa.Schema:
+    """The schema of rows that are written; a column of a type that Arrow lacks is refused by its name."""
+    try:
+        return arrow_of(schema)
+    except PySparkException:
+        for field in schema.fields:
+            try:
+                arrow_of(StructType([field]))
+            except PySparkException as error:
+                raise BadArgument(
+                    f"column {field.name!r} cannot be written: {error}; cast it or leave it out",
+                    argument=field.name,
+                ) from None
+        raise
+
+
 def spark_of(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def schema_of(given: str | StructType | pa.Schema) -> StructType:
     """A schema from its DDL text, or as Arrow or Spark have it."""
+    found = given
     if isinstance(given, pa.Schema):
-        return spark_of(given)
-    if isinstance(given, str):
+        found = spark_of(given)
+    elif isinstance(given, str) and given.strip():
         found = StructType.fromDDL(given)
-        assert isinstance(found, StructType)
-        return found
-    return given
+    if not isinstance(found, StructType) or not found.fields:
+        raise BadArgument(
+            "schema must be columns, as a text such as 'x long, y string', a StructType or a pyarrow.Schema,"
+            f" not {given!r:.80}",
+            argument="schema",
+        )
+    return found
 
 
 def fitted(table: pa.Table, schema: pa.Schema, origin: Mapping[str, object], what: str) -> pa.Table:

@@ -10,13 +10,30 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from fairway import limits
 from fairway.errors import BadArgument
+from fairway.face import checks
 from fairway.runtime.objects import ObstoreObjects
 from fairway.spark.codec import encode
 from fairway.spark.columns import split
 from fairway.spark.places import task_prefix
 
 _AT_ONCE = 8  # chunks written together
+
+
+def check_tenants(column: str, type: pa.DataType) -> None:
+    """A type of which no text can be made is refused before any work begins."""
+    _texts(column, pa.chunked_array([], type))
+
+
+def _texts(column: str, names: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowException as error:
+        raise BadArgument(
+            f"option tenantColumn: column {column!r} is {names.type} and gives no names: {error}; cast it to a string",
+            argument="tenantColumn",
+        ) from error
 
 
 @dataclass
@@ -63,9 +80,14 @@ class Cutter:
                 " every row needs a tenant ('' is one)",
                 argument="tenantColumn",
             )
-        for name, part in split(table, names.cast(pa.string())):
+        for name, part in split(table, _texts(self._column, names)):
             tenant = self._tenants.get(name)
             if tenant is None:
+                checks.text(
+                    f"option tenantColumn: each value of column {self._column!r}",
+                    name,
+                    limits.TENANT_BYTES_MAX,
+                )
                 prefix = task_prefix(*self._place, name, *self._task)
                 tenant = self._tenants[name] = _Tenant(prefix)
             tenant.waiting.append(part)

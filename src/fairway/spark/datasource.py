@@ -50,12 +50,20 @@ class FairwaySource(DataSource):
         return schema_of_results(settings) if kind == "results" else spark_of(SCHEMAS[kind])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from fairway.spark.listings import Listing
+        from fairway.spark.listings import SCHEMAS, Listing
         from fairway.spark.results import Results
 
         settings = Settings(self.given, READ)
         kind = settings.need("kind", _KIND)
-        return Results(settings, schema) if kind == "results" else Listing(settings)
+        if kind == "results":
+            return Results(settings, schema)
+        if schema.fieldNames() != SCHEMAS[kind].names:
+            raise BadArgument(
+                f"kind={kind} has the columns {', '.join(SCHEMAS[kind].names)}: leave the schema out, and"
+                " select from them",
+                argument="schema",
+            )
+        return Listing(settings)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from fairway.spark.source import ChunkStream

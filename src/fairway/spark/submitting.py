@@ -21,8 +21,8 @@ from fairway import limits
 from fairway.errors import BadArgument, FairwayError
 from fairway.face import checks
 from fairway.runtime.objects import ObstoreObjects
-from fairway.spark.columns import arrow_of
-from fairway.spark.cutting import Cutter
+from fairway.spark.columns import writable
+from fairway.spark.cutting import Cutter, check_tenants
 from fairway.spark.places import marker
 from fairway.spark.queues import attached
 from fairway.spark.settings import Settings
@@ -56,7 +56,9 @@ class _Producing:
         self.nonce = secrets.token_hex(6)
         self.token = settings["submissionToken"] or self.nonce
         checks.text("option submissionToken", self.token, limits.KEY_BYTES_MAX - 20, 1)
-        self.schema = arrow_of(schema).serialize().to_pybytes()
+        arrow = writable(schema)
+        check_tenants(column, arrow.field(arrow.names.index(column)).type)
+        self.schema = arrow.serialize().to_pybytes()
         if len(self.schema) > limits.INFO_BYTES_MAX - 64:
             self.schema = b""  # too wide to be noted; readers in rows mode must be given it
         _ = settings.objects  # an error about it is better told now
