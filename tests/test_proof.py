@@ -165,6 +165,15 @@ def test_a_simulation_is_a_row_that_says_how_long_its_histories_are(tmp_path: Pa
     assert row["seed"] == "40 seeds x 150 steps"
 
 
+def test_calls_with_a_planted_bug_are_not_added_to_those_without(tmp_path: Path) -> None:
+    proof.write_simulated("histories", [TOLD | {"failing": []}], folder=tmp_path)
+    planted = {"operations": 1_000_000, "faults": 7, "lost": 0, "seconds": 1, "simulated": True}
+    proof.write_row("planted bugs found from scratch", **planted, folder=tmp_path)
+    clean, found = proof.tables(proof.rows_of(tmp_path)).split("planted on purpose")
+    assert "1,000,000" not in clean and "| lost or wrong |" in clean
+    assert "1,000,000" in found and "| not found |" in found
+
+
 def test_what_is_simulated_is_not_added_to_what_is_real(tmp_path: Path) -> None:
     proof.write_simulated("histories", [TOLD | {"failing": []}], folder=tmp_path)
     for name, faults in (("Kills", 7), ("Soak", 0)):
