@@ -32,6 +32,7 @@ PAGE_BYTES: Final = 8 * 1024  # about, of a page of inline payloads: read for a 
 PAGE_BYTES_MAX: Final = 64 * 1024  # about, in large submissions: more would be read for a few chunks
 PAYLOAD_PAGES: Final = 64  # of a submission before its pages grow: where they begin is told with each reserve
 KEPT_PAGE_BYTES_MAX: Final = 16 * 1024 * 1024  # opened pages that a queue keeps for its next reserve
+PASSED_CHUNKS_MAX: Final = 256  # that one order of chunks passes over in a row: the other handed them out
 PAGE_CHUNKS: Final = 65_536  # chunks in one bitmap page of what is done
 SHEET_ROWS: Final = 256  # rows of winners that are stored together: 8 KiB, rewritten when a row is added
 

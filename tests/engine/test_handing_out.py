@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.engine import run
+from fairway.limits import PASSED_CHUNKS_MAX
+from fairway.model.dice import Shuffle
 from tests.engine.desk import Chunk, Desk, chunks, small_journal, some, through_windows
 
 ORDERS = ["Fair", "OldestFirst", "NewestFirst", "Random"]
@@ -39,10 +42,14 @@ def test_random_hands_out_every_chunk_once(total: int) -> None:
     total=st.integers(1, 40),
     groups=st.sampled_from([0, 1, 512]),
     window=st.sampled_from([0, 1, 2, 8]),
+    passed=st.sampled_from([1, 2, 256]),
 )
-def test_mixed_orders_hand_out_every_chunk_exactly_once(steps, total: int, groups: int, window: int) -> None:
+def test_mixed_orders_hand_out_every_chunk_exactly_once(
+    steps, total: int, groups: int, window: int, passed: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_journal(patch, groups, 1)
+        patch.setattr(run, "PASSED_CHUNKS_MAX", passed)
         desk = Desk(window=window)
         x = desk.submit(n=total, attempts_max=1000)
         out: set[Chunk] = set()
@@ -107,3 +114,32 @@ def test_nothing_is_crossed_between_queues_on_one_shelf() -> None:
     assert other.complete(held) == ["lost"] * 1, "another queue has another secret"
     assert other.drain() == [(y, 0), (y, 1)] and desk.complete(held) == ["done"]
     assert desk.show(x).done == 1
+
+
+@pytest.mark.parametrize(("first", "then"), [("OldestFirst", "Random"), ("Random", "OldestFirst")])
+def test_the_last_chunks_of_a_large_submission_are_found_at_once(
+    monkeypatch: pytest.MonkeyPatch, first: str, then: str
+) -> None:
+    looked = 0
+
+    def counted(look):
+        def one(self: Shuffle, at: int) -> int:
+            nonlocal looked
+            looked += 1
+            return look(self, at)
+
+        return one
+
+    monkeypatch.setattr(Shuffle, "at", counted(Shuffle.at))
+    monkeypatch.setattr(Shuffle, "place", counted(Shuffle.place))
+    desk = Desk(audited=False)
+    total, left = 60_006, 6
+    x = desk.submit(n=total)
+    got = [chunk for _ in range(6) for chunk in chunks(desk.reserve(10_000, first))]
+    for n in (1, 2, 3):
+        looked = 0
+        got += chunks(desk.reserve(n, then))
+        assert looked <= n * (PASSED_CHUNKS_MAX + left)
+        desk.restart()
+    assert sorted(got) == [(x, i) for i in range(total)]
+    assert not desk.reserve(1, then).spans

@@ -37,7 +37,10 @@ class Hold(msgspec.Struct, eq=False, gc=False):
         """From here on chunks are chosen in the other order: another tier hands out."""
         self.shuffled = shuffled
         self.closed = len(self.spans)
-        self.cuts.append(self.closed)
+        if self.cuts and self.cuts[-1] == self.closed:
+            self.cuts.pop()  # it turned back before anything was chosen
+        else:
+            self.cuts.append(self.closed)
 
 
 def seal_of(secret: bytes, epoch: int, count: int) -> int:

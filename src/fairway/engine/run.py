@@ -14,6 +14,7 @@ from typing_extensions import override
 from fairway.engine.done import Done, NoneDone
 from fairway.engine.holds import Hold
 from fairway.engine.tenant import Tenant
+from fairway.limits import PASSED_CHUNKS_MAX
 from fairway.model.dice import Shuffle, mix
 from fairway.model.submission import Described, State
 from fairway.strategy.candidate import Candidate
@@ -99,6 +100,7 @@ class Run(Candidate, eq=False, gc=False):
     def take(self, n: int, hold: Hold) -> None:
         """Hand out the next n <= ready chunks: returned ones first, then in index (or shuffled) order."""
         self.ready -= n
+        wanted = hold.shuffled
         spans, run_id, out = hold.spans, self.id, self.out
         if out is _NOTHING:
             out = self.out = {}
@@ -117,10 +119,14 @@ class Run(Candidate, eq=False, gc=False):
         while n:
             if self.returned:
                 index, many = self._lowest_returned(), 1
-            elif hold.shuffled:
-                index, many = self._next_shuffled(), 1
+            elif wanted or self.shuffled:
+                index, shuffled = self._next_of_both(wanted)
+                many = 1
+                if shuffled is not hold.shuffled:
+                    hold.turn(shuffled)
             else:
-                index, many = self._next_in_order(n)
+                index, many = self.next, min(n, self.total - self.next)
+                self.next += many
             tried = self.tried.get(index) if self.tried else None
             attempt = 1 if tried is None else tried.attempts + 1
             last = spans[-1] if len(spans) > hold.closed else None
@@ -151,24 +157,27 @@ class Run(Candidate, eq=False, gc=False):
                 self.returned.discard(index)
                 return index
 
-    def _next_in_order(self, n: int) -> tuple[int, int]:
-        if self.shuffled:
-            shuffle = self._permutation()
-            while shuffle.place(self.next) < self.shuffled:
-                self.next += 1
-            n = 1
-        n = min(n, self.total - self.next)
-        index = self.next
-        self.next += n
-        return index, n
+    def _next_of_both(self, shuffled: bool) -> tuple[int, bool]:
+        """The next chunk that was handed out in neither order, and in which of them it was found.
 
-    def _next_shuffled(self) -> int:
+        Many in a row that the other order had are not passed over: then the next one of that order is as good. A
+        cursor moves only by what it found, so that a replay moves it alike.
+        """
         shuffle = self._permutation()
+        ahead, place = self.next, self.shuffled
         while True:
-            index = shuffle.at(self.shuffled)
-            self.shuffled += 1
-            if index >= self.next:
-                return index
+            for _ in range(PASSED_CHUNKS_MAX):
+                if shuffled:
+                    index, place = shuffle.at(place), place + 1
+                    if index >= self.next:
+                        self.shuffled = place
+                        return index, True
+                else:
+                    index, ahead = ahead, ahead + 1
+                    if shuffle.place(index) >= self.shuffled:
+                        self.next = ahead
+                        return index, False
+            shuffled = not shuffled
 
     def _permutation(self) -> Shuffle:
         if self.shuffle is None:

@@ -184,13 +184,13 @@ def at_once(state: State, command: Fail, found: Found) -> Any:
 
 
 @wrong("a back-off takes ten times as long", returning, "fail")
-def ten_times(state: State, command: Fail) -> Any:
-    return _fail(state, replace(command, delay_seconds=command.delay_seconds * 10))
+def ten_times(state: State, command: Fail, found: Found) -> Any:
+    return _fail(state, replace(command, delay_seconds=command.delay_seconds * 10), found)
 
 
 @wrong("a chunk that failed for good is tried again", returning, "fail")
-def once_more(state: State, command: Fail) -> Any:
-    return _fail(state, replace(command, retry=True))
+def once_more(state: State, command: Fail, found: Found) -> Any:
+    return _fail(state, replace(command, retry=True), found)
 
 
 @wrong("a back-off never ends", returning, "back_off_over")
