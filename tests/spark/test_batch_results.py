@@ -11,10 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.types import StructType
 
 import fairway
+from fairway.errors import BadArgument
 from fairway.spark.batches import Batch, newest
+from fairway.spark.codec import encode
 from fairway.spark.columns import spark_of
+from fairway.spark.datasource import FairwaySource
 from fairway.spark.results import RAW, Results, schema_of_results
 from fairway.spark.settings import READ, Settings
 from tests.spark.pipeline import numbers, submit
@@ -110,3 +114,17 @@ def test_results_of_two_queries_count_side_by_side() -> None:
     told = [(0, "a", True), (1, "a", True), (0, "b", True), (0, "c", False), (1, "c", False)]
     found = [Batch(number, consumer, complete) for number, consumer, complete in told]
     assert newest(found) == [found[1], found[2], found[3], found[4]]
+
+
+def test_a_column_that_only_a_later_result_has_is_not_dropped_unless_columns_were_chosen(url: str) -> None:
+    with fairway.open(url) as q:
+        wide = numbers(2)[1].append_column("y", pa.array(range(10), pa.int64()))
+        q.submit([b"", b""], tenant="t")
+        q.complete(q.reserve(max=2), results=[encode(one, "arrow") for one in (numbers(1)[0], wide)])
+        source = FairwaySource({"path": url, "kind": "results"})
+        told = source.schema()
+        assert isinstance(told, StructType) and told.names == ROWS.names
+        reader = source.reader(told)
+        with pytest.raises(BadArgument, match=r"chunk 1 .*tenant 't'.* does not have: y; give the columns"):
+            [*map(list, map(reader.read, reader.partitions()))]
+        assert len(rows(url, ROWS)) == 20

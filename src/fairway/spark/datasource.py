@@ -30,6 +30,9 @@ class FairwaySource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self.given = dict(options)
+        self._chosen = (
+            True  # the schema; else it is that of the first result. Spark sends this on to its readers
+        )
 
     @classmethod
     def name(cls) -> str:
@@ -47,6 +50,7 @@ class FairwaySource(DataSource):
             return _schema_of_rows(settings) if settings["emit"] == "rows" else REFERENCE
         settings = Settings(self.given, READ)
         kind = settings.need("kind", _KIND)
+        self._chosen = False
         return schema_of_results(settings) if kind == "results" else spark_of(SCHEMAS[kind])
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -56,7 +60,7 @@ class FairwaySource(DataSource):
         settings = Settings(self.given, READ)
         kind = settings.need("kind", _KIND)
         if kind == "results":
-            return Results(settings, schema)
+            return Results(settings, schema, self._chosen)
         if schema.fieldNames() != SCHEMAS[kind].names:
             raise BadArgument(
                 f"kind={kind} has the columns {', '.join(SCHEMAS[kind].names)}: leave the schema out, and"

@@ -111,9 +111,10 @@ def schema_of_results(settings: Settings) -> StructType:
 class Results(DataSourceReader):
     """spark.read.format("fairway") with kind=results. `partitions` runs on the driver, `read` in tasks."""
 
-    def __init__(self, settings: Settings, schema: StructType) -> None:
+    def __init__(self, settings: Settings, schema: StructType, chosen: bool = True) -> None:
         self.settings = settings
         self.schema = arrow_of(schema)
+        self.chosen = chosen  # who chose the columns knows that there may be others
 
     def partitions(self) -> Sequence[InputPartition]:
         queue = attached(self.settings.url, self.settings.queue)
@@ -131,7 +132,19 @@ class Results(DataSourceReader):
             yield from batches(table)
             return
         for result in partition.results:
-            yield from batches(fitted(_table(result), self.schema, result.origin, str(result)))
+            table = _table(result)
+            if not self.chosen:
+                self._check_all_told(result, table)
+            yield from batches(fitted(table, self.schema, result.origin, str(result)))
+
+    def _check_all_told(self, result: Row, table: pa.Table) -> None:
+        more = [name for name in table.column_names if name not in self.schema.names]
+        if more:
+            raise BadArgument(
+                f"{result} has columns that the first result does not have: {', '.join(more)}; give the columns that"
+                " you want with .schema(...), or with schema= of collect",
+                argument="schema",
+            )
 
 
 def _table(result: Row) -> pa.Table:
