@@ -30,9 +30,7 @@ class FairwaySource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self.given = dict(options)
-        self._chosen = (
-            True  # the schema; else it is that of the first result. Spark sends this on to its readers
-        )
+        self._chosen = True  # who reads chose the columns: Spark asked for no schema
 
     @classmethod
     def name(cls) -> str:
