@@ -18,6 +18,7 @@ from pathlib import Path
 
 import fairway
 from fairway.testing.checker import check_history
+from fairway.testing.facts import Chunk, Hand, facts_of
 from fairway.testing.history import Header, History
 from fairway.testing.witness import returned_of
 from tests.attach.storm.judging import read_history
@@ -177,8 +178,13 @@ class Storm:
 
 def _leave_out_what_is_not_proven(history: History) -> None:
     leave_out_unseen_leases(history)
+    chunks = facts_of(history).chunks
     history.memo["returned"] = [
-        witness
-        for witness in returned_of(history)
-        if witness.accepted.ok["epoch"] == witness.hand.request.ok["epoch"]  # one owner all the time
+        witness for witness in returned_of(history) if _under_one_owner(chunks[witness.id], witness.hand)
     ]
+
+
+def _under_one_owner(chunk: Chunk, hand: Hand) -> bool:
+    """Whether the owner that handed a chunk out had handed it out the last time too: one clock told all of it."""
+    before = chunk.hands[chunk.hands.index(hand) - 1]
+    return before.receipt[0] == hand.receipt[0]
