@@ -157,13 +157,16 @@ def stop_holders(folder: Path, sleepers: int, stops_each: int, record: Callable[
     )
 
 
-@pytest.mark.parametrize(("late", "stops"), [(0.0, 0), (0.2, 1)])
-def test_a_stop_that_comes_after_the_complete_is_not_counted(late: float, stops: int) -> None:
-    play = (
-        f"import time; print('held', flush=True); time.sleep({late});"
-        " print(time.monotonic(), 'done', flush=True); time.sleep(60)"
-    )
-    worker = Sleeper([sys.executable, "-c", play], 1, threading.Event())
+@pytest.mark.parametrize(
+    ("play", "stops"),
+    [
+        ("print('held', time.monotonic(), sep='\\n', end=' done\\n', flush=True)", 0),
+        ("print('held', flush=True); time.sleep(1); print(time.monotonic(), 'done', flush=True)", 1),
+    ],
+    ids=["after", "before"],
+)
+def test_a_stop_that_comes_after_the_complete_is_not_counted(play: str, stops: int) -> None:
+    worker = Sleeper([sys.executable, "-c", f"import time; {play}; time.sleep(60)"], 1, threading.Event())
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not worker.outcomes:
         assert time.monotonic() < give_up

@@ -36,8 +36,11 @@ def stale_receipt_fails(patch: pytest.MonkeyPatch) -> None:
     for verb in ("fail", "release"):
         sound = getattr(returning, verb)
 
-        def settle(state: State, command: Any, sound: Callable[..., Settled] = sound) -> Settled:
-            return sound(state, msgspec.structs.replace(command, parts=_brought_up(state, command.parts)))
+        def settle(
+            state: State, command: Any, found: Found, sound: Callable[..., Settled] = sound
+        ) -> Settled:
+            replaced = msgspec.structs.replace(command, parts=_brought_up(state, command.parts))
+            return sound(state, replaced, found)
 
         patch.setattr(returning, verb, settle)
 
@@ -70,8 +73,8 @@ def renew_after_expiry(patch: pytest.MonkeyPatch) -> None:
     """A lease that ran out is called renewed."""
     sound = engine.renew
 
-    def renew(state: State, command: Renew) -> Settled:
-        settled = sound(state, command)
+    def renew(state: State, command: Renew, found: Found) -> Settled:
+        settled = sound(state, command, found)
         (part,) = command.parts
         ((id, index, _),) = part.spans
         run = state.runs.get(id)
