@@ -449,9 +449,9 @@ def test_available_now_ends_though_what_it_began_with_was_forgotten_meanwhile(
     player = Player(url, "references", lambda here: False)
     submissions = fairway.Queue.submissions
     gone = fairway.Submission(7, "active", "t", 1, 0, 0, 0, 0.0)
-    monkeypatch.setattr(fairway.Queue, "submissions", lambda *a, **k: [gone, *submissions(*a, **k)])
-    player.start()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:  # not undone by itself: that would undo what `url` patched too
+        patch.setattr(fairway.Queue, "submissions", lambda *a, **k: [gone, *submissions(*a, **k)])
+        player.start()
     check(player)
 
 
