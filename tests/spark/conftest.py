@@ -58,7 +58,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sources that beat no heart, and queues that this test opens for itself."""
     from fairway.spark import queues, source
 
-    monkeypatch.setattr(source.Heart, "watch", lambda self, seq, deadline: None)
+    monkeypatch.setattr(source.Heart, "watch", lambda self, seq, silence: None)
     monkeypatch.setattr(queues, "_open", {})
     yield
     for one in queues._open.values():

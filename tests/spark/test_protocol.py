@@ -455,6 +455,19 @@ def test_available_now_ends_though_what_it_began_with_was_forgotten_meanwhile(
     check(player)
 
 
+def test_a_source_says_that_it_lives_by_the_queues_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the machine where it runs may be an hour behind that of the queue."""
+    told: list[float] = []
+    monkeypatch.setattr(source.Heart, "watch", lambda self, seq, silence: told.append(silence))
+    with fairway.open(url) as q:
+        q.configure(consumer_silent_seconds=8.0)
+        behind = time.time() - 3600
+        monkeypatch.setattr(time, "time", lambda: behind)
+        reader, _ = Player(url, "references", lambda here: False).made()
+        reader.latestOffset({"seq": 0}, ReadMaxRows(4))
+    assert told == [pytest.approx(8.0, abs=1.0)]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_start_after_the_lapse_loses_and_doubles_nothing(
     tmp_path: Path, unhurried: None, mode: str

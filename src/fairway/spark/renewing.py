@@ -6,7 +6,6 @@ Guards: a batch may take longer than the silence after which a consumer's reserv
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from fairway.errors import ConsumerFenced, FairwayError
@@ -23,9 +22,9 @@ class Heart:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def watch(self, seq: int, deadline: float) -> None:
-        """This reservation is out, and lapses then unless there is a sign."""
-        self._every = max(0.05, min(SPARK_RENEW_SECONDS, (deadline - time.time()) / 4))
+    def watch(self, seq: int, silence: float) -> None:
+        """This reservation is out, and lapses after so many seconds without a sign."""
+        self._every = max(0.05, min(SPARK_RENEW_SECONDS, silence / 4))
         self._seq = seq
         if self._thread is None:
             # Spark may end the process without a word, so nothing waits for this thread.

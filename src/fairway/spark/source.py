@@ -148,9 +148,9 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _reserved(self, seq: int, most: int = 1, wait_seconds: float = 0.0) -> list[Lease]:
         """The reservation of this seq, made now if it is new."""
-        settings = self.settings
+        settings, queue = self.settings, self._queue()
         try:
-            leases = self._queue().reserve(
+            leases = queue.reserve(
                 most,
                 strategy=settings["strategy"] or None,
                 wait_seconds=wait_seconds,
@@ -174,7 +174,8 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 " still holds comes back when it was silent for consumer_silent_seconds"
             ) from error
         if leases and self._heart is not None:
-            self._heart.watch(seq, leases[0].deadline)
+            # By the queue's time alone: the clock of this machine may be elsewhere.
+            self._heart.watch(seq, leases[0].deadline - self._consumer(queue).seen)
         return leases
 
     def _lapsed(self, seq: int) -> ReservationLapsed:
