@@ -12,16 +12,23 @@ from contextlib import nullcontext, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import httpx2
-
 from fairway import limits
 from fairway.client import wire
 from fairway.client.address import Address
 from fairway.client.core import Client, Core, Exchange, Heard, Lost, Send
 from fairway.client.rest import Call
 from fairway.engine.commands import Command, Part, Release, Reserved
-from fairway.errors import Closed, FairwayError
+from fairway.errors import Closed, FairwayError, NeedMissing
 from fairway.face.reads import Read
+
+try:
+    import httpx2
+except ModuleNotFoundError as missing:
+    if missing.name != "httpx2":
+        raise
+    raise NeedMissing(
+        "an event loop calls a server through httpx2: pip install 'fairway[client]'"
+    ) from missing
 
 _THREADS = 8  # for objects, which block
 _POOL = httpx2.Limits(max_connections=None, max_keepalive_connections=limits.LANES_MAX)
