@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import shlex
 import tomllib
@@ -17,7 +18,7 @@ from fairway.cli.app import app
 from fairway.cli.arguments import placed
 from fairway.cli.commands import COMMANDS, QUEUE_COMMANDS
 from tests.docs.consoles import Step, alike, plain_steps, run, steps
-from tests.docs.pages import PAGES, ROOT, blocks
+from tests.docs.pages import PAGES, ROOT, blocks, every_block
 
 WITH_COMMANDS = [page for page in PAGES if blocks(page, "console")]
 PLAIN = [page for page in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md") if blocks(page, "sh")]
@@ -172,6 +173,23 @@ def test_every_line_of_a_sh_block_is_understood(page: Path) -> None:
     for block in blocks(page, "sh"):
         for number, line in enumerate(block.text.replace("\\\n", " ").splitlines(), block.line):
             assert understood(line) == "", f"{name(page)}:{number}: {line}"
+
+
+def test_the_unit_of_systemd_starts_what_is_understood() -> None:
+    (unit,) = blocks(ROOT / "docs/howto/production.md", "ini")
+    parsed = configparser.ConfigParser()
+    parsed.read_string(unit.text)
+    assert understood(parsed["Service"]["ExecStart"].removeprefix("/opt/fairway/bin/")) == ""
+
+
+# What no program runs is held to something by a test of its own (tests/docs/test_docs.py, and the one above).
+READ = {"ini", "json", "toml", "yaml"}
+
+
+def test_every_block_is_run_or_read() -> None:
+    for page in (*PAGES, *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING"))):
+        for block in every_block(page):
+            assert block.language in {"python", "console", "sh", "text"} | READ, f"{name(page)}:{block.line}"
 
 
 WRONG = (

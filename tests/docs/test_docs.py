@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from fairway.server.settings import settings
+from fairway.server.views import Reserving
+from fairway.strategy.lists import from_json
 from tests.docs.consoles import alike
 from tests.docs.pages import PAGES, ROOT, blocks, every_block, execute, links
 from tests.ring.need import need_ring
@@ -126,3 +129,10 @@ def test_the_servers_settings_on_the_page_are_taken(tmp_path: Path) -> None:
     file.write_text(block.text)
     taken = settings({}, {}, str(file))
     assert (taken.workers, taken.queues, taken.local) == (2, ["default", "images"], False)
+
+
+def test_the_body_on_the_page_of_strategies_is_the_strategy_that_stands_above_it() -> None:
+    page = ROOT / "docs/strategies.md"
+    (block,) = blocks(page, "json")
+    body = msgspec.json.decode(block.text, type=Reserving)
+    assert f"assert text == '{from_json(body.strategy)}'" in page.read_text(encoding="utf-8")
