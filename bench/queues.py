@@ -231,7 +231,7 @@ def main() -> None:
     for title, ours, kinds in (
         (f"In a process and a file: {what}", "Fairway", EMBEDDED),
         (
-            f"Behind a server on the same machine, each through its own Python client: {what}",
+            f"Behind a server on the same machine, each through a Python client: {what}",
             "Fairway server",
             SERVERS,
         ),

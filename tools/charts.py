@@ -19,7 +19,7 @@ NAMES, WIDE, GAP, ROW, DOT = 230, 240, 40, 24, 4.5  # pixels
 # Messages a second on the scale of both panels, on which each ten times is as wide.
 TICKS = {100: "100", 1_000: "1k", 10_000: "10k", 100_000: "100k", 1_000_000: "1M"}
 PANELS = ("put/s", "take + ack/s")
-GROUPS = ("in a process and a file", "behind a server, each through its own Python client")
+GROUPS = ("in a process and a file", "behind a server, each through a Python client")
 
 
 class Line(NamedTuple):

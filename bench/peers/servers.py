@@ -1,4 +1,4 @@
-"""The queues behind a server on this machine, each with its own Python client, as the embedded peers are.
+"""The queues behind a server on this machine, as the embedded peers are, each with its own Python client if it has one.
 
 The server of a peer is started for it and ended with it, on a free port, and told to sync before it answers.
 """
