@@ -252,6 +252,31 @@ def ends_have_a_cause__failed() -> Story:
 
 
 @planted
+def ends_have_a_cause__nothing_is_dead() -> Story:
+    s = Story()
+    s.submit(10, 2, policy="fail_fast")
+    s.reserve(1, (10, 0, 1, 1))
+    s.show(10, total=2, state="failed")
+    return s
+
+
+def ended_with(dead: int, **shown: Any) -> Story:
+    """A submission of three chunks failed with some of them dead."""
+    s = Story()
+    s.submit(10, 3)
+    s.reserve(1, (10, 0, 3, 1))
+    s.settle("complete", 1, (10, 2, 1), outcome="done")
+    s.settle("fail", 1, (10, 0, dead), outcome="dead", retry=False)
+    s.show(10, total=3, done=1, failed=dead, state="failed", **{"policy": "dead_letter", **shown})
+    return s
+
+
+@planted
+def ends_have_a_cause__the_rest_is_left_out() -> Story:
+    return ended_with(1)
+
+
+@planted
 def one_end_per_life() -> Story:
     s = Story()
     s.submit(10)
@@ -1175,6 +1200,13 @@ def test_a_call_that_is_sent_again_waits_no_longer_than_the_first(again: bool) -
     s.wait(30.0)
     s.reserve(1, (10, 0, 1, 1), strategy="Fair", who="bob", run={"not_before": BEGIN + 40.0})
     assert bool(check_named("no_wrong_empty_answer")(s.history())) is not again
+
+
+@pytest.mark.parametrize(
+    "sound", [{"dead": 2}, {"dead": 1, "policy": "fail_fast"}, {"dead": 1, "deadline": BEGIN}]
+)
+def test_what_failed_may_leave_chunks_only_if_it_fails_fast_or_was_late(sound: dict[str, Any]) -> None:
+    assert check_named("ends_have_a_cause")(ended_with(**sound).history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

@@ -224,7 +224,10 @@ def check_what_is_over_leaves(history: History) -> list[Violation]:
 
 
 def check_ends_have_a_cause(history: History) -> list[Violation]:
-    """A submission is cancelled only if somebody did so, failed only after a failure, an expiry or its deadline."""
+    """A submission is cancelled only if somebody did so, failed only after a failure, an expiry or its deadline.
+
+    Of one that goes on after a dead letter nothing is left out.
+    """
     facts = facts_of(history)
     touched = {id[0] for id, chunk in facts.chunks.items() if chunk.hands or chunk.settlings}
     hidden = any(r.hidden for r in history.of("reserve"))
@@ -241,10 +244,22 @@ def check_ends_have_a_cause(history: History) -> list[Violation]:
                 violations.append(
                     found("ends_have_a_cause", f"submission {id} failed by itself", view.request)
                 )
+            if state == "failed" and not shown.get("deadline"):
+                violations += _failed_too_soon(id, view)
             if state == "completed" and shown["done"] != shown["total"]:
                 what = f"submission {id} is completed with {shown['done']} of {shown['total']} done"
                 violations.append(found("ends_have_a_cause", what, view.request))
     return violations
+
+
+def _failed_too_soon(id: int, view: View) -> list[Violation]:
+    """Without a deadline it takes a dead chunk, and under dead_letter the rest goes on until it is finished."""
+    shown = view.shown
+    left = shown["total"] - shown["done"] - shown["failed"]
+    if shown["failed"] and (not left or shown.get("policy") != "dead_letter"):
+        return []
+    what = f"submission {id} failed with {shown['failed']} chunks dead and {left} left"
+    return [found("ends_have_a_cause", what, view.request)]
 
 
 def check_one_end_per_life(history: History) -> list[Violation]:

@@ -178,6 +178,12 @@ def go_on(state: State, run: Run) -> None:
         backlog.refresh(state, run)
 
 
+@wrong("a dead letter ends its submission", ending, "after_burial")
+def go_no_further(state: State, run: Run) -> None:
+    if run.state == "active":
+        ending.end(state, run, "chunk given up under fail_fast")
+
+
 @wrong("nobody backs off", returning, "fail")
 def at_once(state: State, command: Fail, found: Found) -> Any:
     return _fail(state, replace(command, delay_seconds=0.0), found)
