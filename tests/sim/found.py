@@ -32,6 +32,7 @@ FOUND: dict[str, tuple[int, str]] = {
     "a result that lost is kept": (5, "results_are_kept"),
     "a receipt of an earlier life is accepted": (2_014, "receipts_end_with_their_life"),
     "a dead letter ends its submission": (1, "ends_have_a_cause"),
+    "one attempt less than attempts_max": (1, "deaths_have_a_cause"),
     "one attempt more than attempts_max": (1, "attempts_are_bounded"),
     "a dead chunk waits as well": (1, "attempts_are_counted"),
     "a dead letter is counted twice": (0, "counts_agree"),

@@ -900,6 +900,36 @@ def no_retry_is_dead() -> Story:
 
 
 @planted
+def deaths_have_a_cause() -> Story:
+    return given_up(1)
+
+
+@planted
+def deaths_have_a_cause__of_its_own() -> Story:
+    return given_up(2, own=3)
+
+
+@planted
+def deaths_have_a_cause__more_than_were_held() -> Story:
+    s = Story(attempts_max=2)
+    s.submit(10, 3)
+    s.reserve(1, (10, 0, 1, 2), (10, 1, 1, 1))
+    s.wait(61.0)
+    s.show(10, total=3, failed=2)
+    return s
+
+
+def given_up(attempt: int, **args: Any) -> Story:
+    """A chunk is dead after an attempt that failed."""
+    s = Story(attempts_max=2)
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, attempt), run={"attempts_max": args.pop("own", 0)})
+    s.settle("fail", 1, (10, 0, 1), outcome="dead", **args)
+    s.show(10, total=2, failed=1)
+    return s
+
+
+@planted
 def fail_fast_ends() -> Story:
     s = Story()
     s.submit(10, 2, policy="fail_fast")
@@ -1207,6 +1237,11 @@ def test_a_call_that_is_sent_again_waits_no_longer_than_the_first(again: bool) -
 )
 def test_what_failed_may_leave_chunks_only_if_it_fails_fast_or_was_late(sound: dict[str, Any]) -> None:
     assert check_named("ends_have_a_cause")(ended_with(**sound).history()) == []
+
+
+def test_a_chunk_dies_of_its_last_attempt_or_for_good() -> None:
+    for story in (given_up(2), given_up(1, own=1), given_up(1, retry=False)):
+        assert check_named("deaths_have_a_cause")(story.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

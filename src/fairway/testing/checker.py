@@ -66,6 +66,7 @@ CHECKS: tuple[Check, ...] = (
     finals.check_attempts_are_counted,
     finals.check_deliveries_are_bounded,
     finals.check_no_retry_is_dead,
+    finals.check_deaths_have_a_cause,
     finals.check_fail_fast_ends,
     finals.check_deadlines_hold,
     timing.check_not_before_due,

@@ -160,6 +160,53 @@ def check_no_retry_is_dead(history: History) -> list[Violation]:
     return violations
 
 
+def check_deaths_have_a_cause(history: History) -> list[Violation]:
+    """A chunk that may be tried again is given up after attempts_max attempts, and not before."""
+    facts = facts_of(history)
+    least = min(facts.config_ever("attempts_max"))
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        hands = {hand.receipt: hand for hand in chunk.hands if not hand.delivery.named}
+        for one in chunk.settlings:
+            hand = hands.get(one.receipt) if one.verb == "fail" and one.outcome == "dead" else None
+            if hand is None or not one.request.args.get("retry", True):
+                continue
+            if hand.attempt < (most := _attempts_of(hand, id, least)):
+                what = f"chunk {id} was given up after attempt {hand.attempt} of {most}"
+                violations.append(found("deaths_have_a_cause", what, hand.request, one.request))
+    return violations + _buried_alive(facts, least)
+
+
+def _attempts_of(hand: Hand, id: tuple[int, int], least: int) -> int:
+    """How many attempts the submission of a chunk surely has."""
+    return hand.delivery.runs.get(id[0], {}).get("attempts_max", 0) or least
+
+
+def _buried_alive(facts: Facts, least: int) -> list[Violation]:
+    """Submissions with more dead chunks than callers gave up or held for a last attempt."""
+    hidden = min((r.begin for r in facts.history.of("reserve") if r.hidden), default=len(facts.history.lines))
+    may_die: dict[
+        int, list[int]
+    ] = {}  # by submission, the places from which on each of its chunks may be dead
+    for id, chunk in facts.chunks.items():
+        places = [s.request.begin for s in chunk.settlings if s.verb == "fail" and s.outcome in ("", "dead")]
+        places += [
+            hand.begin
+            for hand in chunk.hands
+            if hand.delivery.named or hand.attempt >= _attempts_of(hand, id, least)
+        ]
+        if places:
+            may_die.setdefault(id[0], []).append(min(places))
+    violations: list[Violation] = []
+    for id, views in facts.views.items():
+        for view in views:
+            most = sum(place < view.request.end for place in may_die.get(id, ()))
+            if view.request.end < hidden and view.shown["failed"] > most:
+                what = f"submission {id} says {view.shown['failed']} dead; at most {most} may be"
+                violations.append(found("deaths_have_a_cause", what, view.request))
+    return violations
+
+
 def check_fail_fast_ends(history: History) -> list[Violation]:
     """Once a chunk of a submission that fails fast is dead, nothing of it is handed out in that life."""
     facts = facts_of(history)

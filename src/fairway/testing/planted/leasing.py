@@ -159,6 +159,11 @@ def one_more(state: State, run: Run) -> int:
     return _attempts_max(state, run) + 1
 
 
+@wrong("one attempt less than attempts_max", returning, "attempts_max")
+def one_less(state: State, run: Run) -> int:
+    return max(1, _attempts_max(state, run) - 1)
+
+
 @wrong("a dead chunk waits as well", ending, "bury")
 def half_dead(state: State, run: Run, index: int, attempts: int, error: str) -> None:
     _bury(state, run, index, attempts, error)
