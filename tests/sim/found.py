@@ -33,6 +33,8 @@ FOUND: dict[str, tuple[int, str]] = {
     "a receipt of an earlier life is accepted": (2_014, "receipts_end_with_their_life"),
     "a dead letter ends its submission": (1, "ends_have_a_cause"),
     "one attempt less than attempts_max": (1, "deaths_have_a_cause"),
+    "a receipt of the owner before is refused": (4, "good_receipts_count"),
+    "a result that comes after its lease is refused": (0, "good_receipts_count"),
     "one attempt more than attempts_max": (1, "attempts_are_bounded"),
     "a dead chunk waits as well": (1, "attempts_are_counted"),
     "a dead letter is counted twice": (0, "counts_agree"),

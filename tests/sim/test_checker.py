@@ -419,6 +419,35 @@ def stale_receipts_are_refused__after_fail() -> Story:
 
 
 @planted
+def good_receipts_count() -> Story:
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), run={"policy": "dead_letter"})
+    s.settle("renew", 1, (10, 0, 1), outcome="lost", seconds=60.0)
+    return s
+
+
+@planted
+def good_receipts_count__after_the_lease() -> Story:
+    return after_its_lease()
+
+
+@planted
+def good_receipts_count__ended() -> Story:
+    return after_its_lease(outcome="ended")
+
+
+def after_its_lease(*, policy: str = "dead_letter", attempt: int = 1, outcome: str = "lost") -> Story:
+    """A result comes when its lease has run out, and is refused."""
+    s = Story(attempts_max=2)
+    s.submit(10, policy=policy)
+    s.reserve(1, (10, 0, 1, attempt), run={"policy": policy})
+    s.wait(61.0)
+    s.settle("complete", 1, (10, 0, 1), outcome=outcome)
+    return s
+
+
+@planted
 def already_means_done() -> Story:
     s = Story()
     s.submit(10)
@@ -1242,6 +1271,11 @@ def test_what_failed_may_leave_chunks_only_if_it_fails_fast_or_was_late(sound: d
 def test_a_chunk_dies_of_its_last_attempt_or_for_good() -> None:
     for story in (given_up(2), given_up(1, own=1), given_up(1, retry=False)):
         assert check_named("deaths_have_a_cause")(story.history()) == []
+
+
+def test_a_receipt_may_be_refused_if_its_chunk_or_its_submission_may_be_over() -> None:
+    for story in (after_its_lease(attempt=2), after_its_lease(policy="fail_fast")):
+        assert check_named("good_receipts_count")(story.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

@@ -53,6 +53,7 @@ CHECKS: tuple[Check, ...] = (
     leases.check_no_double_lease,
     leases.check_latest_receipt_wins,
     leases.check_stale_receipts_are_refused,
+    leases.check_good_receipts_count,
     leases.check_already_means_done,
     leases.check_forged_receipts_are_refused,
     leases.check_settled_receipts_were_given,

@@ -5,6 +5,7 @@ Guards: DESIGN promise 2, and that a chunk is handed out again only after its ea
 
 from __future__ import annotations
 
+from fairway.limits import RESTORED_LEASE_SECONDS
 from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Hand, Settling, facts_of, over_at
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
@@ -167,6 +168,58 @@ def _after_answer(facts: Facts, id: tuple[int, int], chunk: Chunk) -> list[Viola
                 )
                 violations.append(found("stale_receipts_are_refused", what, first.request, second.request))
     return violations
+
+
+def check_good_receipts_count(history: History) -> list[Violation]:
+    """The latest receipt of a chunk that is unfinished is not refused; a result may come after its lease ran out."""
+    facts = facts_of(history)
+    hidden = [r for r in history.of("reserve") if r.hidden]
+    least = min(facts.config_ever("attempts_max"))
+    violations: list[Violation] = []
+    for id, chunk in facts.chunks.items():
+        hands = {hand.receipt: hand for hand in chunk.hands if not hand.delivery.named}
+        for one in chunk.settlings:
+            hand = hands.get(one.receipt) if one.outcome in ("lost", "ended") and not one.forged else None
+            if hand is None or hand.request.end > one.request.begin or not _goes_on(facts, id, hand, one):
+                continue
+            if not _is_latest(chunk, hand, one, hidden) or facts.forgotten(hand.begin, one.request.end):
+                continue
+            own = hand.delivery.runs.get(id[0], {}).get("attempts_max", 0)
+            again = one.verb == "complete" and hand.attempt < (own or least)
+            if again or _surely_lasts(facts, chunk, hand, one):
+                what = f"{one.verb} of chunk {id} under {hand.receipt}, the latest receipt, was told {one.outcome}"
+                violations.append(found("good_receipts_count", what, hand.request, one.request))
+    return violations
+
+
+def _goes_on(facts: Facts, id: tuple[int, int], hand: Hand, one: Settling) -> bool:
+    """Whether the submission can only end with this chunk: nothing else ends it, and no redrive begins it anew."""
+    run = hand.delivery.runs.get(id[0], {})
+    may_end = any(r.begin < one.request.end for r in facts.by_target["cancel"].get(id[0], []))
+    may_end |= bool(run.get("deadline")) or run.get("policy") != "dead_letter"
+    return not may_end and not facts.redriven(id[0], 0, one.request.end)
+
+
+def _is_latest(chunk: Chunk, hand: Hand, one: Settling, hidden: list[Request]) -> bool:
+    """Whether surely nobody took the chunk after, and no other call ended the lease."""
+    end = one.request.end
+    later = any(other.receipt > hand.receipt and other.begin < end for other in chunk.hands)
+    unseen = any(r.begin < end and not (r.answered and r.end < hand.begin) for r in hidden)
+    ended = any(
+        other is not one and other.request.begin < end and other.outcome != "lost"
+        for other in chunk.settled(hand.receipt, *_ENDS_LEASE)
+    )
+    return not (later or unseen or ended)
+
+
+def _surely_lasts(facts: Facts, chunk: Chunk, hand: Hand, one: Settling) -> bool:
+    """Whether the lease had surely not run out when a call was answered, however often its owner was replaced."""
+    least = min(hand.delivery.deadline - hand.delivery.high, RESTORED_LEASE_SECONDS)
+    for other in chunk.settled(hand.receipt, "renew"):
+        if other is not one and other.request.begin < one.request.end:
+            asked = other.request.args.get("seconds") or min(facts.config("lease_seconds", other.request))
+            least = min(least, asked)
+    return one.request.end_t - hand.request.begin_t < least - SLACK_SECONDS
 
 
 def check_already_means_done(history: History) -> list[Violation]:

@@ -100,6 +100,14 @@ def anything(state: State, part: Part) -> bool:
     return True
 
 
+_genuine = leases.genuine
+
+
+@wrong("a receipt of the owner before is refused", leases, "genuine")
+def of_this_owner(state: State, part: Part) -> bool:
+    return part.epoch == state.epoch and _genuine(state, part)
+
+
 _leased_by, _late, _complete = returning.leased_by, finishing._late, finishing.complete
 
 
@@ -118,6 +126,11 @@ def any_reservation(state: State, run: Run, index: int, hold: Hold | None, epoch
     if hold is None and tried is not None and tried.count:
         epoch, count = tried.epoch, tried.count
     return _late(state, run, index, hold, epoch, count)
+
+
+@wrong("a result that comes after its lease is refused", finishing, "_late")
+def too_late(state: State, run: Run, index: int, hold: Hold | None, epoch: int, count: int) -> Any:
+    return _late(state, run, index, hold, epoch, count) if index in run.done else "lost"
 
 
 @wrong("a completion is applied twice", finishing, "_late")
