@@ -82,6 +82,7 @@ FOUND: dict[str, tuple[int, str]] = {
     "the oldest and the newest are mistaken for each other": (10, "orders_hold"),
     "the lowest priority comes first": (44, "orders_hold"),
     "MaxSimultaneous is one too high": (0, "ceilings_hold"),
+    "limits are left out of what a strategy means": (0, "ceilings_hold"),
     "a limit counts a reservation once": (0, "nothing_is_raised"),
     "a submit wakes nobody": (504, "no_wrong_empty_answer"),
     "a chunk that comes back wakes nobody": (5, "fifo_inside_a_tenant"),

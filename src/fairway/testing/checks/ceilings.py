@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairway.strategy.candidate import selects, value_of
-from fairway.strategy.text import parse
-from fairway.strategy.tiers import Tier, Value
+from fairway.strategy.tiers import Value
 from fairway.testing.checks.choices import candidate_of
 from fairway.testing.checks.leases import held_until
 from fairway.testing.checks.order import beside, may_have_left, waited
 from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of, over_at
 from fairway.testing.history import History, Request, Try
+from fairway.testing.meaning import Step, steps_of
 from fairway.testing.violation import Violation, found
 from fairway.testing.witness import strategies_of
 
@@ -70,11 +70,11 @@ def check_limits_open_again(history: History) -> list[Violation]:
 
 def _limit_of_tenants(texts: set[str]) -> int:
     """The limit of a strategy that limits tenants and nothing else; 0 if it is another one."""
-    tiers = [tier for text in texts for tier in parse(text).tiers()]
-    if len(tiers) != 1 or tiers[0].selection or [key for key, _ in tiers[0].limits] != ["tenant"]:
+    steps = [step for text in texts for step in steps_of(text)]
+    if len(steps) != 1 or steps[0].selection or [*steps[0].limits] != ["tenant"]:
         return 0
-    cap = tiers[0].limits[0][1]
-    return cap.chunks if cap.chunks is not None and cap.percent is None else 0
+    limit = steps[0].limits["tenant"]
+    return limit.chunks if limit.chunks is not None and not limit.share else 0
 
 
 def _possibly_out(facts: Facts, tenant: str, one: Try) -> int:
@@ -101,23 +101,23 @@ def _taken(facts: Facts, delivery: Delivery) -> dict[_Name, tuple[int, int]]:
     texts = strategies_of(facts, delivery.request)
     if not any("MaxSimultaneous" in text for text in texts):
         return {}
-    tiers = [tier for text in texts for tier in parse(text).tiers()]
+    steps = [step for text in texts for step in steps_of(text)]
     taken: dict[_Name, tuple[int, int]] = {}
     for (submission, _), _ in delivery.picks():
         run = delivery.runs.get(submission)
-        for name, most in _limits(tiers, run).items() if run is not None else ():
+        for name, most in _limits(steps, run).items() if run is not None else ():
             before = taken.get(name, (0, 0))
             taken[name] = max(before[0], most), before[1] + 1
     return taken
 
 
-def _limits(tiers: list[Tier], run: dict[str, Any]) -> dict[_Name, int]:
+def _limits(steps: list[Step], run: dict[str, Any]) -> dict[_Name, int]:
     """The limits that bind a run whichever step chose it; a share of the consumers cannot be known here."""
     candidate = candidate_of(run)
-    may = [dict(tier.limits) for tier in tiers if selects(tier.selection, candidate)]
+    may = [step.limits for step in steps if selects(step.selection, candidate)]
     limits: dict[_Name, int] = {}
     for key in set.intersection(*map(set, may)) if may else ():
-        chunks = [caps[key].chunks for caps in may]
+        chunks = [limits_of[key].chunks for limits_of in may]
         value = value_of(candidate, key)
         if value is not None and None not in chunks:
             limits[key, value] = max(n for n in chunks if n is not None)

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any, Final
 
 from fairway.strategy.candidate import Candidate, selects
-from fairway.strategy.text import parse
 from fairway.testing.facts import ChunkId, Delivery, facts_of
 from fairway.testing.history import History
+from fairway.testing.meaning import steps_of
 from fairway.testing.violation import Violation, found
 from fairway.testing.witness import Witness, may_be_paused, strategies_of, witnesses_of
 
@@ -42,7 +42,7 @@ def check_selections_hold(history: History) -> list[Violation]:
         texts = strategies_of(facts, delivery.request)
         if not any("SelectOnly" in text for text in texts):
             continue
-        selections = [tier.selection for text in texts for tier in parse(text).tiers()]
+        selections = [step.selection for text in texts for step in steps_of(text)]
         for id, run in delivery.runs.items():
             if not any(selects(selection, candidate_of(run)) for selection in selections):
                 what = f"submission {id} was handed out, which no step of the strategy selects"

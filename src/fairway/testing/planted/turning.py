@@ -5,6 +5,7 @@ Guards: each gives somebody more or less than his share, and loses nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fairway.engine import backlog, steering
@@ -16,7 +17,8 @@ from fairway.strategy.inflight import InFlight
 from fairway.strategy.orders.age import AgeOrder
 from fairway.strategy.orders.fair import FairOrder
 from fairway.strategy.orders.ranked import RankedOrder
-from fairway.strategy.tiers import Cap
+from fairway.strategy.terms import Nested
+from fairway.strategy.tiers import Cap, Tier
 from fairway.testing.planted.planting import plant, wrong
 
 
@@ -129,6 +131,14 @@ def one_above(self: Cap, consumers: int) -> int:
 
 
 _at = Cap.at
+
+
+@wrong("limits are left out of what a strategy means", Nested, "tiers")
+def without_limits(self: Nested) -> tuple[Tier, ...]:
+    return tuple(replace(tier, limits=()) for tier in _meant(self))
+
+
+_meant = Nested.tiers
 
 
 @wrong("a limit counts a reservation once", InFlight, "leased")
