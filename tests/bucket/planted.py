@@ -297,6 +297,7 @@ STORAGES: dict[str, type[Watched]] = {
     "the bodies of a batch are mixed up": BodiesMixedUp,
 }
 MACHINES: dict[str, list[tuple[Any, str, Any]]] = {
+    "a lease hides nothing": [(Row, "due", property(lambda row: row.not_before))],
     "index before state": [(writing, "make_bucket", index_first)],
     "a create is repeated with its id": [(writing, "make_bucket", same_id)],
     "a bucket is used without being published": [(writing, "make_bucket", no_publish)],
@@ -324,6 +325,7 @@ FAULTS: dict[str, str] = {
     "a dead letter is not written once": "one_dead_letter",
     "any receipt counts": "stale_receipts_are_refused",
     "a delay is ignored": "not_before_due",
+    "a lease hides nothing": "leases_hide",
     "one attempt after another": "deliveries_are_bounded",
     "the bodies of a batch are mixed up": "nothing_crosses",
     "index before state": "counts_are_true",

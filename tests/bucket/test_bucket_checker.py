@@ -227,6 +227,16 @@ def deliveries_are_bounded() -> Tale:
 
 
 @planted
+def leases_hide() -> Tale:
+    t = tale()
+    t.put("a")
+    t.take("a")
+    t.wait(59.0)
+    t.take("a", version=2, attempts=2)
+    return t.end()
+
+
+@planted
 def versions_rise() -> Tale:
     t = tale()
     t.put("a")

@@ -174,6 +174,24 @@ def check_no_lease_is_burnt(history: History) -> Iterator[Violation]:
                 yield found("no_lease_is_burnt", what, request, places=(place,))
 
 
+def check_leases_hide(history: History) -> Iterator[Violation]:
+    """What is leased is taken by nobody else before that lease is over on his clock, unless it was given back."""
+    skew = history.header.config.get("skew", 0.0)
+    back: dict[str, list[Request]] = defaultdict(list)
+    for request in history.of("renew", "release", "fail", "give_up"):
+        for uid in request.args["uids"]:
+            back[uid].append(request)
+    before: dict[str, tuple[int, float]] = {}
+    for place, note in _notes(history, "took"):
+        for uid in note.args["uids"]:
+            earlier, until = before.get(uid, (place, 0.0))
+            given_back = any(r.begin < place and not (r.answered and r.end < earlier) for r in back[uid])
+            if until > note.t + skew + 0.001 and not given_back:
+                what = f"message {uid} was taken at {note.t:.3f}, leased until {until:.3f}"
+                yield found("leases_hide", what, places=(earlier, place))
+            before[uid] = place, note.args["until"]
+
+
 def check_nothing_after_delete(history: History) -> Iterator[Violation]:
     """A put that begins after the delete of its queue was answered is not accepted."""
     deleted = {request.ok: request for request in history.of("delete") if request.answered}
@@ -281,6 +299,7 @@ CHECKS: tuple[Check, ...] = (
     check_one_dead_letter,
     check_dead_letters_are_not_lost,
     check_no_lease_is_burnt,
+    check_leases_hide,
     check_nothing_after_delete,
     check_nothing_crosses,
     check_not_before_due,
