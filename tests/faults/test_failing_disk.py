@@ -104,7 +104,7 @@ def every(folder: Path, step: int, operations: int, record: Callable[..., None])
         faults=faults,
         lost=0,  # a false acknowledgement would have ended the test
         seed=SEED,
-        note=f"a fault at {'every' if step == 1 else f'every {step}th'} of {calls:,} calls of {operations}"
+        note=f"a fault at {'every' if step == 1 else f'one in {step}'} of {calls:,} calls of {operations}"
         " operations, each of the next kind",
     )
 
