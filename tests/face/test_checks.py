@@ -99,7 +99,17 @@ def cases() -> Any:
     for value in (-1, limits.CHUNKS_MAX + 1, 1.0, "1", True):
         yield "submit", (), {"chunks": value}, "chunks"
     yield "submit", (), {"objects": "s3://bucket/x"}, "payloads"
-    for value in ("", "no-url", "/data/x", 7, b"s3://b/x", "s3://" + LONG, {"a": 1}):
+    for value in (
+        "",
+        "no-url",
+        "/data/x",
+        7,
+        b"s3://b/x",
+        "s3://" + LONG,
+        {"a": 1},
+        "s3://b/#1",
+        "s3://b/x?",
+    ):
         yield "submit", (), {"objects": value, "chunks": 1}, "objects"
         yield "submit", ([b"x"],), {"objects": value}, "objects"
     yield "submit", ([b"x"],), {"objects": "memory://x", "chunks": 1}, "chunks"

@@ -21,7 +21,7 @@ from fairway.strategy.text import canonical
 _INT64_MAX = 2**63 - 1
 _MOMENT_MAX = 1e11  # the year 5138: later is a number in milliseconds
 _QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://.+")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^?#\n]+")  # a URL's path ends at "?" and "#"
 _POLICIES: tuple[Policy, ...] = ("fail_fast", "dead_letter")
 
 
@@ -173,7 +173,11 @@ def prefix(name: str, value: object) -> str:
     """An object prefix, without the slash at its end."""
     found = text(name, value, limits.OBJECT_PREFIX_BYTES_MAX, 1).rstrip("/")
     if not _URL.fullmatch(found):
-        refuse(name, "a URL such as s3://bucket/prefix or file:///data/prefix", value)
+        refuse(
+            name,
+            "a URL such as s3://bucket/prefix or file:///data/prefix, without '?' and '#' (in file:// %3F and %23)",
+            value,
+        )
     return found
 
 
