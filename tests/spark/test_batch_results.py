@@ -128,3 +128,16 @@ def test_a_column_that_only_a_later_result_has_is_not_dropped_unless_columns_wer
         with pytest.raises(BadArgument, match=r"chunk 1 .*tenant 't'.* does not have: y; give the columns"):
             [*map(list, map(reader.read, reader.partitions()))]
         assert len(rows(url, ROWS)) == 20
+
+
+def test_a_null_in_a_column_that_had_none_before_is_read_as_one(url: str) -> None:
+    """Spark looks for no nulls where a schema has none: it would read what lies in their place."""
+    whole = pa.schema([pa.field("x", pa.int64(), nullable=False)])
+    tables = [pa.table({"x": [1]}, schema=whole), pa.table({"x": pa.array([None, 2], pa.int64())})]
+    with fairway.open(url) as q:
+        q.submit([b"", b""], tenant="t")
+        q.complete(q.reserve(max=2), results=[encode(one, "arrow") for one in tables])
+    assert schema_of_results(Settings({"path": url, "kind": "results"}, READ)) == spark_of(ROWS)
+    assert rows(url, ROWS) == [(1,), (None,), (2,)]
+    with pytest.raises(BadArgument, match=r"chunk 1 .*column 'x' has 1 nulls, and its schema allows none"):
+        rows(url, whole)

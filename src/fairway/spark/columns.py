@@ -42,6 +42,11 @@ def spark_of(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
+def first_of_many(schema: pa.Schema) -> StructType:
+    """The columns of one table, for others too: they may have nulls where this one has none."""
+    return spark_of(schema).toNullable()
+
+
 def schema_of(given: str | StructType | pa.Schema) -> StructType:
     """A schema from its DDL text, or as Arrow or Spark have it."""
     found = given
@@ -75,6 +80,11 @@ def fitted(table: pa.Table, schema: pa.Schema, origin: Mapping[str, object], wha
         else:
             raise BadArgument(
                 f"{what} has no column {field.name!r}; it has {', '.join(table.column_names)}",
+                argument=field.name,
+            )
+        if not field.nullable and (nulls := arrays[-1].null_count):  # Spark would not look for them
+            raise BadArgument(
+                f"{what}: column {field.name!r} has {nulls} nulls, and its schema allows none",
                 argument=field.name,
             )
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -102,7 +102,7 @@ def _schema_of_rows(settings: Settings) -> StructType:
 
     Where none is active nothing will be read, and what any other noted will do: a query that is done ends as one.
     """
-    from fairway.spark.columns import ORIGINS, spark_of
+    from fairway.spark.columns import ORIGINS, first_of_many
     from fairway.spark.queues import attached
     from fairway.spark.submitting import payload_schema
 
@@ -113,5 +113,5 @@ def _schema_of_rows(settings: Settings) -> StructType:
         if noted is not None:
             for name, kind in ORIGINS.items():
                 noted = noted.append(noted.field(0).with_name(name).with_type(kind))
-            return spark_of(noted)
+            return first_of_many(noted)
     raise BadArgument("option emit=rows: give the schema of the rows with .schema(...)", argument="schema")

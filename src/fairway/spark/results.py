@@ -18,7 +18,7 @@ from fairway.errors import BadArgument
 from fairway.runtime.objects import read
 from fairway.spark.batches import Batch, batch_of, newest
 from fairway.spark.codec import decode, is_table
-from fairway.spark.columns import arrow_of, batches, fitted, spark_of
+from fairway.spark.columns import arrow_of, batches, first_of_many, fitted, spark_of
 from fairway.spark.queues import attached
 from fairway.spark.settings import Settings
 
@@ -101,7 +101,7 @@ def schema_of_results(settings: Settings) -> StructType:
         return spark_of(RAW)
     queue = attached(settings.url, settings.queue)
     for result in registered(queue, settings):
-        return spark_of(_table(result).schema)
+        return first_of_many(_table(result).schema)
     raise BadArgument(
         "there is no result yet to take the schema from; give it with .schema(...), or process first",
         argument="schema",
