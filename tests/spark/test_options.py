@@ -136,6 +136,20 @@ def test_rows_have_the_schema_that_ended_submissions_noted_if_none_is_active(
             rows.schema()
 
 
+def test_rows_may_have_columns_that_are_called_as_those_of_their_origin_and_nulls_in_any(
+    tmp_path: Path, unhurried: None
+) -> None:
+    """As rows have that were collected and are submitted again; a later submission may have nulls."""
+    url = str(tmp_path / "q.db")
+    noted = pa.schema([pa.field("_tenant", pa.string(), nullable=False), ("x", pa.int64())])
+    with fairway.open(url) as q:
+        q.submit(chunks=1, info=b"0123456789ab " + noted.serialize().to_pybytes())
+        found = FairwaySource({"path": url, "consumer": "c", "emit": "rows"}).schema()
+    assert isinstance(found, StructType)
+    assert found.fieldNames() == ["_tenant", "x", "_submission", "_index", "_chunk"]
+    assert all(field.nullable for field in found)
+
+
 TEXT, TENANT = StringType(), StructType().add("a", StringType())
 
 

@@ -102,6 +102,8 @@ def _schema_of_rows(settings: Settings) -> StructType:
 
     Where none is active nothing will be read, and what any other noted will do: a query that is done ends as one.
     """
+    import pyarrow as pa
+
     from fairway.spark.columns import ORIGINS, first_of_many
     from fairway.spark.queues import attached
     from fairway.spark.submitting import payload_schema
@@ -112,6 +114,9 @@ def _schema_of_rows(settings: Settings) -> StructType:
         noted = payload_schema(one.info)
         if noted is not None:
             for name, kind in ORIGINS.items():
-                noted = noted.append(noted.field(0).with_name(name).with_type(kind))
+                if (
+                    name not in noted.names
+                ):  # rows that were collected may have it, and theirs is what is meant
+                    noted = noted.append(pa.field(name, kind))
             return first_of_many(noted)
     raise BadArgument("option emit=rows: give the schema of the rows with .schema(...)", argument="schema")
