@@ -37,6 +37,14 @@ class Frame:
     def __init__(self, tasks: list[list[pa.RecordBatch]], through: Callable[[], None]) -> None:
         self.tasks, self.through = tasks, through
 
+    @property
+    def columns(self) -> list[str]:
+        return next((batch.schema.names for task in self.tasks for batch in task), [])
+
+    def toDF(self, *names: str) -> Frame:
+        tasks = [[batch.rename_columns(names) for batch in task] for task in self.tasks]
+        return Frame(tasks, self.through)
+
     def mapInArrow(
         self, fn: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
     ) -> Frame:

@@ -14,6 +14,7 @@ import pytest
 
 import fairway
 import fairway.spark
+from fairway import limits
 from fairway.errors import BadArgument, ConsumerFenced
 from fairway.runtime.objects import read
 from fairway.spark.batches import batch_of
@@ -167,6 +168,18 @@ def test_what_rows_gives_must_be_a_frame_that_reads_the_stream_once(spark: Any, 
             schema="x long",
             progress=False,
         )
+
+
+def test_columns_may_have_any_name(spark: Any, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark finds columns by texts in which a dot and a backtick mean something, and without regard to case."""
+    monkeypatch.setattr(limits, "PROCESS_RESTARTS_MAX", 2)
+    names = ["x", "a.b", "é`", " ", "X"]
+    submit(url, [pa.Table.from_arrays([pa.array([at])] * len(names), names=names) for at in range(2)])
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    fairway.spark.process(spark, url, rows=lambda df: df, schema=schema, progress=False)
+    found = fairway.spark.collect(spark, url)
+    assert found.columns == names
+    assert sorted(map(tuple, patiently(found.collect))) == [(0,) * 5, (1,) * 5]
 
 
 # -- windows that close

@@ -91,15 +91,22 @@ class Finish(DataSourceStreamArrowWriter):
 
     def __call__(self, df: DataFrame, batch: int) -> None:
         """Settle one micro-batch; Spark notes it in its commit log when this has returned."""
-        done = df if self.references else df.mapInArrow(self._written, DONE)
+        done = df if self.references else self._mapped(df)
         self.commit([Done.of(done.toArrow().to_pylist())], batch)
 
-    def _written(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _mapped(self, df: DataFrame) -> DataFrame:
+        """Write in tasks. mapInArrow finds columns by texts in which a dot means something, so they go by numbers."""
+        names = df.columns
+        numbered = df.toDF(*map(str, range(len(names))))
+        return numbered.mapInArrow(lambda batches: self._written(batches, names), DONE)
+
+    def _written(self, batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         from fairway.spark.references import DONE_ARROW
 
-        yield pa.RecordBatch.from_pylist(self.write(batches).told(), DONE_ARROW)
+        found = self.write(batch.rename_columns(names) for batch in batches)
+        yield pa.RecordBatch.from_pylist(found.told(), DONE_ARROW)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Done:
         if self.references:
