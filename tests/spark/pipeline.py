@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -92,3 +93,12 @@ def objects(url: str) -> set[str]:
     """Files that lie beside the queue."""
     top = Path(f"{url}-objects")
     return {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
+
+
+def forget(q: fairway.Queue) -> None:
+    """Let the queue forget every submission that has ended."""
+    q.configure(retention_seconds=0.0)
+    until = time.monotonic() + 60
+    while any(one.state != "active" for one in q.submissions()):
+        assert time.monotonic() < until
+        time.sleep(0.1)

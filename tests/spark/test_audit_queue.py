@@ -14,8 +14,10 @@ import fairway.spark
 from fairway.cli import app
 from fairway.cli.demo import dataset
 from fairway.errors import BadArgument, NotFound
-from fairway.spark.auditing.judging import STEPS, Audit
-from tests.spark.pipeline import patiently
+from fairway.spark.auditing.audit import _READINGS as READINGS
+from fairway.spark.auditing.audit import _read as read
+from fairway.spark.auditing.judging import STEPS, Audit, judge
+from tests.spark.pipeline import forget, patiently
 from tests.spark.screens import screen_of
 
 pytestmark = pytest.mark.timeout(900)
@@ -85,6 +87,23 @@ def test_a_manifest_of_what_was_never_accepted_is_a_loss(
     assert all(f"audit: {step}" in screen.getvalue() for step in ("read events", *STEPS)), (
         "it showed how far it is"
     )
+
+
+def test_what_is_forgotten_while_it_is_read_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    """Its results go with it, and its events stay."""
+    url, steps = str(tmp_path / "q.db"), list[str]()
+    with fairway.open(url) as q:
+        q.submit(chunks=4, tenant="a")
+        q.complete(q.reserve(max=4), results=[b"x"] * 4)
+
+        def step(name: str) -> None:
+            steps.append(name)
+            if len(steps) == READINGS:
+                forget(q)
+
+        frames = patiently(lambda: (steps.clear(), read(spark, url, "default", step))[1])
+        found = judge(frames["events"], listing=frames["submissions"], results=frames["chunks"])
+    assert len(steps) == READINGS and (found.counts.completed, found.counts.faults) == (4, 0)
 
 
 def test_an_audit_works_beside_the_host_and_its_frames_outlive_the_queue(

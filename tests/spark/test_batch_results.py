@@ -19,9 +19,9 @@ from fairway.spark.batches import Batch, newest
 from fairway.spark.codec import encode
 from fairway.spark.columns import spark_of
 from fairway.spark.datasource import FairwaySource
-from fairway.spark.results import RAW, Results, schema_of_results
+from fairway.spark.results import RAW, Results, registered, schema_of_results
 from fairway.spark.settings import READ, Settings
-from tests.spark.pipeline import numbers, submit
+from tests.spark.pipeline import forget, numbers, submit
 from tests.spark.playing import CHUNKS, COUNTS, ROWS, Player, play
 
 pytestmark = pytest.mark.real
@@ -141,3 +141,15 @@ def test_a_null_in_a_column_that_had_none_before_is_read_as_one(url: str) -> Non
     assert rows(url, ROWS) == [(1,), (None,), (2,)]
     with pytest.raises(BadArgument, match=r"chunk 1 .*column 'x' has 1 nulls, and its schema allows none"):
         rows(url, whole)
+
+
+def test_results_that_are_forgotten_while_others_are_read_are_none(url: str) -> None:
+    """The submissions are listed first, some at a time."""
+    with fairway.open(url) as q:
+        for tenant in "ab":
+            q.submit([b"one"], tenant=tenant)
+        q.complete(q.reserve(max=2), results=[b"1", b"2"])
+        found = registered(q, Settings({"path": url, "kind": "results"}, READ))
+        assert next(found).data == b"1"
+        forget(q)
+        assert list(found) == []

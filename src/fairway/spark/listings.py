@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, NotFound
 from fairway.face.arrow import SCHEMA as EVENTS_ARROW
 from fairway.spark.queues import attached
 from fairway.spark.settings import Settings
@@ -128,9 +128,13 @@ class Listing(DataSourceReader):
 
     def _chunks(self, span: Some) -> Iterator[dict[str, Any]]:
         queue = attached(self.settings.url, self.settings.queue)
+        try:
+            wins = list(queue.winners(span.submission, span.first, span.last - span.first))
+        except NotFound:
+            return  # it was forgotten since it was listed
         state: dict[int, dict[str, Any]] = {
             index: {"state": "done", "epoch": win.epoch, "reservation": win.reservation, "writer": win.writer}
-            for win in queue.winners(span.submission, span.first, span.last - span.first)
+            for win in wins
             for index in range(win.start, win.start + win.count)
         }
         for index, (attempts, error) in (span.dead or {}).items():

@@ -7,6 +7,7 @@ batch; what is gone or damaged is an error that names it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from fairway.errors import BadArgument
+from fairway.errors import BadArgument, NotFound
 from fairway.runtime.objects import read
 from fairway.spark.batches import Batch, batch_of, newest
 from fairway.spark.codec import decode, is_table
@@ -24,6 +25,8 @@ from fairway.spark.settings import Settings
 
 if TYPE_CHECKING:
     from fairway.face.queue import Queue
+    from fairway.face.results import Result
+    from fairway.model.submission import Submission
 
 _PER_TASK = 256  # results in one task
 RAW = pa.schema(
@@ -72,13 +75,19 @@ class Registered(InputPartition):
     results: list[Row]
 
 
+def kept_results(queue: Queue, one: Submission) -> Iterator[Result]:
+    """The results of a submission; none if it was forgotten since it was listed."""
+    with suppress(NotFound):
+        yield from queue.results(one.id) if one.done else ()
+
+
 def registered(queue: Queue, settings: Settings) -> Iterator[Row]:
     """Every registered result that counts; one of a batch is told as its objects."""
     chosen = settings["submission"]
     found = [queue.submission(chosen)] if chosen else queue.submissions(tenant=settings["tenant"])
     found_batches: dict[Batch, None] = {}  # each is named by all submissions that are in it
     for one in found:
-        for result in queue.results(one.id) if one.done else ():
+        for result in kept_results(queue, one):
             batch = batch_of(result.data)
             if batch is None:
                 yield Row(one.id, result.index, one.tenant, result.data, result.object)

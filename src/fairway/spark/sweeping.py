@@ -18,6 +18,7 @@ from fairway.runtime.urls import Place
 from fairway.spark.batches import batch_of
 from fairway.spark.places import batches_folder, folder_of, under
 from fairway.spark.queues import hosting
+from fairway.spark.results import kept_results
 from fairway.spark.settings import beside, located
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class _Named:
             run, space, _ = one.info.partition(b" ")
             if space:
                 self._runs[run.decode("latin-1"), folder_of(one.tenant)] = one
-            for result in q.results(one.id) if one.done else ():
+            for result in kept_results(q, one):
                 if result.object is not None:
                     self._results.add(_below(result.object, 4))
                 elif (batch := batch_of(result.data)) is not None:

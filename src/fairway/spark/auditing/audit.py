@@ -71,7 +71,8 @@ def audit(
 
 
 def _read(spark: SparkSession, url: str, queue: str, step: Callable[[str], None]) -> dict[str, DataFrame]:
-    """The log first: what is listed or registered later than it proves nothing against it."""
+    """The log first: what is listed or registered later than it proves nothing against it. The listing last: whoever
+    is in it was not forgotten when its results were read."""
     register(spark)
 
     def kind(name: str) -> DataFrame:
@@ -81,6 +82,6 @@ def _read(spark: SparkSession, url: str, queue: str, step: Callable[[str], None]
 
     return {
         "events": kind("events").localCheckpoint(),
-        "submissions": kind("submissions").localCheckpoint(),
         "chunks": kind("chunks").where("state = 'done'").select("submission", "index").localCheckpoint(),
+        "submissions": kind("submissions").localCheckpoint(),
     }
