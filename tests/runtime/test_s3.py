@@ -11,6 +11,7 @@ import fairway
 from fairway.errors import BadArgument, ObjectMissing, OurError
 from fairway.runtime import objects
 from fairway.runtime.objects import ObstoreObjects, ages, read, under
+from fairway.runtime.removing import remove_objects
 from tests.s3 import PAGE, Bucket, s3
 
 pytestmark = pytest.mark.real
@@ -42,6 +43,15 @@ def test_objects_are_written_read_listed_and_removed(store: Bucket) -> None:
     assert set(store.objects) == {"bucket/ab/1", "other/a/1"}
     with pytest.raises(ObjectMissing, match="s3://bucket/a/007"):
         read("s3://bucket/a/007")
+
+
+def test_a_whole_bucket_is_a_prefix(store: Bucket) -> None:
+    ObstoreObjects().write({f"s3://bucket/{at}": b"" for at in range(12)})
+    names = sorted(str(at) for at in range(12))
+    assert sorted(name for some in under("s3://bucket") for name in some) == names
+    assert sorted(name for name, _ in ages("s3://bucket/")) == names
+    remove_objects("s3://bucket", 11)
+    assert set(store.objects) == {"bucket/11"}
 
 
 def test_an_upload_never_replaces_an_object(store: Bucket) -> None:

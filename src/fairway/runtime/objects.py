@@ -113,7 +113,7 @@ def under(prefix: str) -> Iterator[list[str]]:
     store, path = _locate(prefix)
     pages = iter(_translated(lambda: store.list(prefix=path), prefix))
     while some := _translated(lambda: next(pages, None), prefix):
-        yield [str(meta["path"])[len(path) + 1 :] for meta in some]
+        yield [_below(path, str(meta["path"])) for meta in some]
 
 
 def ages(prefix: str) -> Iterator[tuple[str, float]]:
@@ -122,7 +122,12 @@ def ages(prefix: str) -> Iterator[tuple[str, float]]:
     pages = iter(_translated(lambda: store.list(prefix=path), prefix))
     while some := _translated(lambda: next(pages, None), prefix):
         for meta in some:
-            yield str(meta["path"])[len(path) + 1 :], meta["last_modified"].timestamp()
+            yield _below(path, str(meta["path"])), meta["last_modified"].timestamp()
+
+
+def _below(path: str, name: str) -> str:
+    """The name of an object relative to a path; that of a whole bucket is empty."""
+    return name[len(path) + 1 :] if path else name
 
 
 def _locate(name: str) -> tuple[ObjectStore, str]:
