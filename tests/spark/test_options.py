@@ -150,6 +150,15 @@ def test_rows_may_have_columns_that_are_called_as_those_of_their_origin_and_null
     assert all(field.nullable for field in found)
 
 
+def test_a_stream_in_the_mode_complete_is_not_submitted() -> None:
+    """Each of its batches has all rows again."""
+    source = FairwaySource({"path": "/q.db", "tenantColumn": "tenant", "submissionToken": "s"})
+    columns = StructType().add("tenant", StringType())
+    source.streamWriter(columns, False)
+    with pytest.raises(BadArgument, match=r"a queue is only added to: use outputMode\('append'\)"):
+        source.streamWriter(columns, True)
+
+
 TEXT, TENANT = StringType(), StructType().add("a", StringType())
 
 

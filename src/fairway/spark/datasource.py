@@ -94,6 +94,8 @@ class FairwaySource(DataSource):
             return Finish(settings, schema, overwrite)
         from fairway.spark.submitting import SubmitStream
 
+        if overwrite:
+            raise BadArgument("a queue is only added to: use outputMode('append')", argument="outputMode")
         return SubmitStream(settings, schema)
 
 
