@@ -150,6 +150,15 @@ def test_rows_may_have_columns_that_are_called_as_those_of_their_origin_and_null
     assert all(field.nullable for field in found)
 
 
+@pytest.mark.parametrize("given", [{f"k{at}": at for at in range(32)}, {"token": "mine"}])
+def test_metadata_that_leave_no_place_for_the_token_are_refused_before_any_work(
+    given: dict[str, Any],
+) -> None:
+    source = FairwaySource({"path": "/q.db", "tenantColumn": "tenant", "metadata": json.dumps(given)})
+    with pytest.raises(BadArgument, match=r"option metadata: .*token"):
+        source.writer(StructType().add("tenant", StringType()), False)
+
+
 def test_a_stream_in_the_mode_complete_is_not_submitted() -> None:
     """Each of its batches has all rows again."""
     source = FairwaySource({"path": "/q.db", "tenantColumn": "tenant", "submissionToken": "s"})

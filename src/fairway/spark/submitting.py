@@ -56,6 +56,7 @@ class _Producing:
         self.nonce = secrets.token_hex(6)
         self.token = settings["submissionToken"] or self.nonce
         checks.text("option submissionToken", self.token, limits.KEY_BYTES_MAX - 20, 1)
+        _check_metadata(settings["metadata"])
         arrow = writable(schema)
         check_tenants(column, arrow.field(arrow.names.index(column)).type)
         self.schema = arrow.serialize().to_pybytes()
@@ -164,6 +165,15 @@ class SubmitStream(_Producing, DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         self.remove(messages, f"{self.token}.{batchId}")
+
+
+def _check_metadata(given: dict[str, str | int]) -> None:
+    if "token" in given or len(given) == limits.METADATA_KEYS_MAX:
+        raise BadArgument(
+            f"option metadata: it has at most {limits.METADATA_KEYS_MAX - 1} keys and none called 'token', which is the"
+            " submissionToken's",
+            argument="metadata",
+        )
 
 
 def _by_tenant(messages: list[Any]) -> dict[str, list[tuple[str, int]]]:
