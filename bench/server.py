@@ -239,7 +239,7 @@ def tell_work(figures: Figures, args: argparse.Namespace, found: dict[str, Any])
     """Chunks a second by batch and consumers, beside the anchors."""
     table = figures.table(
         f"reserve + complete over HTTP, {args.workers} HTTP processes; every acknowledged write is synced",
-        *("consumers", "at a time", "chunks/s", "server CPU us each", "beside what was given", "aim"),
+        *("consumers", "at a time", "chunks/s", "server CPU us each", "beside the anchor", "aim"),
     )
     for consumers in CONSUMERS:
         for batch in BATCHES:
