@@ -1273,6 +1273,39 @@ def test_a_chunk_dies_of_its_last_attempt_or_for_good() -> None:
         assert check_named("deaths_have_a_cause")(story.history()) == []
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_submission_that_nobody_was_told_of_may_have_fewer_attempts(told: bool) -> None:
+    """A reserve that is answered once more, after the submission ended, does not describe it."""
+    s = Story(attempts_max=5)
+    s.submit(10, attempts_max=1)
+    args = {"max": 1, "lease_seconds": 5.0}
+    waiting = s.ask("reserve", **args)
+    s.wait(30.0)
+    s.show(10, failed=1, state="failed")
+    ok = {"epoch": 1, "count": 1, "deadline": BEGIN + 5.0, "spans": [[10, 0, 1, 1]], "runs": []}
+    s.answer(waiting, ok | ({"runs": [s._run(10, {"attempts_max": 5})]} if told else {}))
+    assert bool(check_named("deaths_have_a_cause")(s.history())) is told
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_of_those_who_wait_for_one_chunk_one_gets_it(later: bool) -> None:
+    """It comes due while two wait; whoever asks only when it is due already was not waiting."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    first = s.ask("reserve", who="bob", max=1, wait_seconds=20.0, strategy="Random")
+    s.wait(1.0)
+    s.submit(10)
+    s.wait(10.0 if later else 1.0)
+    run = {"not_before": BEGIN + 5.0}
+    second = s.ask("reserve", max=1, lease_seconds=60.0, wait_seconds=30.0, strategy="Fair")
+    s.wait(4.0)
+    told = {"epoch": 1, "count": 1, "deadline": s.t + 60.0, "spans": [[10, 0, 1, 1]]}
+    s.answer(second, told | {"runs": [s._run(10, run)]})
+    s.wait(BEGIN + 20.0 - s.t)
+    s.answer(first, {"epoch": 0, "count": 0, "deadline": 0.0, "spans": [], "runs": []})
+    assert bool(check_named("no_wrong_empty_answer")(s.history())) is later
+
+
 def test_a_receipt_may_be_refused_if_its_chunk_or_its_submission_may_be_over() -> None:
     for story in (after_its_lease(attempt=2), after_its_lease(policy="fail_fast")):
         assert check_named("good_receipts_count")(story.history()) == []

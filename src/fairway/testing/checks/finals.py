@@ -178,8 +178,9 @@ def check_deaths_have_a_cause(history: History) -> list[Violation]:
 
 
 def _attempts_of(hand: Hand, id: tuple[int, int], least: int) -> int:
-    """How many attempts the submission of a chunk surely has."""
-    return hand.delivery.runs.get(id[0], {}).get("attempts_max", 0) or least
+    """How many attempts the submission of a chunk surely has; 0 if its answer came too late to tell."""
+    run = hand.delivery.runs.get(id[0])
+    return run["attempts_max"] or least if run is not None else 0
 
 
 def _buried_alive(facts: Facts, least: int) -> list[Violation]:

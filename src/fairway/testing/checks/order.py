@@ -132,6 +132,11 @@ def waited(history: History, witness: Witness, request: Request, one: Try) -> bo
     if not there:
         return False
     facts = facts_of(history)
+    if (
+        handed <= one.end
+        and witness.due >= facts.clock_low(handed, witness.hand.request.begin_t) - SLACK_SECONDS
+    ):
+        return False  # who took it may have waited as well when it came due, and one of them gets it
     # Who waits is served before he is told that there is nothing, so what is due by then counts too. A call that is
     # sent again waits no longer than the first one does, and a start lets nobody wait on.
     again = one is not request.tries[0]
