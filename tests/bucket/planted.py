@@ -243,6 +243,16 @@ def repair_without_seal(generation: bytes, bucket: bytes, config: Any, done: Any
     return (yield from RIGHT_REPAIR(generation, bucket, config, done, look))
 
 
+def repair_buries_soon(generation: bytes, bucket: bytes, config: Any, done: Any, look: Any) -> Machine[Any]:
+    """What was delivered once and came back is buried."""
+    return (yield from RIGHT_REPAIR(generation, bucket, change(config, attempts_max=1), done, look))
+
+
+def fail_buries_soon(generation: bytes, bucket: bytes, tickets: Any, config: Any, *args: Any) -> Machine[Any]:
+    """What was delivered once and failed is buried."""
+    return (yield from RIGHT_FAIL(generation, bucket, tickets, change(config, attempts_max=1), *args))
+
+
 def close_without_seals(name: str, generation: bytes) -> Machine[None]:
     yield from insist(s.MoveQueue(name, generation, "live", "deleting"))
     yield from insist(s.FreeName(name, generation))
@@ -281,7 +291,7 @@ def repairing_letter(*fields: Any) -> Any:
     return DeadLetter(*fields)
 
 
-RIGHT_PUT, RIGHT_REPAIR = writing._put_into, repairing.repair_bucket
+RIGHT_PUT, RIGHT_REPAIR, RIGHT_FAIL = writing._put_into, repairing.repair_bucket, settling.fail
 
 STORAGES: dict[str, type[Watched]] = {
     "put does not check the seal": NoSealCheck,
@@ -309,6 +319,8 @@ MACHINES: dict[str, list[tuple[Any, str, Any]]] = {
     "a completion is not looked up": [(settling, "complete", complete_blindly)],
     "repair goes by time": [(repairing, "repair_bucket", repair_by_time)],
     "repair removes what it did not seal": [(repairing, "repair_bucket", repair_without_seal)],
+    "a message that came back once is buried": [(repairing, "repair_bucket", repair_buries_soon)],
+    "a message that failed once is buried": [(settling, "fail", fail_buries_soon)],
     "delete answers before the seals": [(naming, "close_queue", close_without_seals)],
     "a redrive removes before it puts": [(redriving, "redrive", drop_before_put)],
     "a redrive does not look what became of its put": [(redriving, "redrive", drop_whatever_is_told)],
@@ -339,6 +351,8 @@ FAULTS: dict[str, str] = {
     "a completion is not looked up": "stale_receipts_are_refused",
     "repair goes by time": "accepted_is_not_lost",
     "repair removes what it did not seal": "everything_is_swept",
+    "a message that came back once is buried": "deaths_have_a_cause",
+    "a message that failed once is buried": "deaths_have_a_cause",
     "delete answers before the seals": "everything_is_swept",
     "a redrive removes before it puts": "dead_letters_are_not_lost",
     "a redrive does not look what became of its put": "dead_letters_are_not_lost",

@@ -227,6 +227,40 @@ def deliveries_are_bounded() -> Tale:
 
 
 @planted
+def deaths_have_a_cause() -> Tale:
+    return doomed(1)
+
+
+@planted
+def deaths_have_a_cause__told() -> Tale:
+    return failed(1)
+
+
+def doomed(deliveries: int, *, op: str = "fail") -> Tale:
+    """The storage buries a message after some deliveries."""
+    t = tale()
+    t.put("a")
+    for n in range(deliveries):
+        t.take("a", version=n + 1, attempts=n + 1)
+        t.wait(61.0)
+    t.ask(op, queue=QUEUE, uids=["a"], versions=[deliveries])
+    t.note("doomed", uids=["a"])
+    return t.end(dead=("a",))
+
+
+def failed(attempts: int, *, word: str = "dead") -> Tale:
+    """A message fails in its second delivery, or in its first if that was renewed."""
+    t = tale()
+    t.put("a")
+    t.take("a", attempts=1)
+    t.wait(61.0)
+    if attempts > 1:
+        t.take("a", version=2, attempts=attempts)
+    t.settle("fail", "a", version=2, word=word)
+    return t.end(dead=("a",))
+
+
+@planted
 def leases_hide() -> Tale:
     t = tale()
     t.put("a")
@@ -300,3 +334,14 @@ def test_clocks_that_differ_may_hand_out_a_little_early() -> None:
     t.wait(4.0)
     t.take("a")
     assert list(check_named("not_before_due")(t.history())) == []
+
+
+def test_a_message_dies_of_its_last_delivery_or_is_given_up() -> None:
+    for t in (
+        doomed(3),
+        doomed(1, op="give_up"),
+        failed(3),
+        failed(1, word="lost"),
+        failed(1, word="retrying"),
+    ):
+        assert list(check_named("deaths_have_a_cause")(t.history())) == []

@@ -106,7 +106,7 @@ def test_the_command_line_simulates_and_verifies(tmp_path: Path, capsys: pytest.
     (saved,) = told["saved"]
     assert run(["verify", saved, "--json"]) == 0
     checked = json.loads(capsys.readouterr().out)
-    assert checked["checks"] == 15 and checked["violations"] == []
+    assert checked["checks"] == 16 and checked["violations"] == []
     lines = Path(saved).read_bytes().splitlines(keepends=True)
     broken = tmp_path / "broken.jsonl"
     broken.write_bytes(

@@ -236,6 +236,32 @@ def check_deliveries_are_bounded(history: History) -> Iterator[Violation]:
             yield found("deliveries_are_bounded", f"delivery {lease[3]} of {most} of {lease[0]}", request)
 
 
+def check_deaths_have_a_cause(history: History) -> Iterator[Violation]:
+    """A message dies of its last delivery, unless somebody gave it up."""
+    least = history.header.config["attempts_max"]
+    given_up = {uid: one.begin for one in reversed(history.of("give_up")) for uid in one.args["uids"]}
+    takes: dict[str, int] = defaultdict(int)
+    for place, note in history.notes:
+        if note.what not in ("took", "doomed"):
+            continue
+        for uid in note.args["uids"]:
+            takes[uid] += note.what == "took"
+            if note.what == "doomed" and takes[uid] < least and given_up.get(uid, place) >= place:
+                what = f"message {uid} was given up after {takes[uid]} of {least} deliveries"
+                yield found("deaths_have_a_cause", what, places=(place,))
+    attempts: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for _, lease, _ in _leases(history):
+        attempts[lease[0]].append((lease[2], lease[3]))
+    for request in history.of("fail"):
+        triples = zip(request.args["uids"], request.args["versions"], request.ok or (), strict=False)
+        for uid, version, word in triples:
+            # A renewal raises the version and counts nothing.
+            _, many = max((one for one in attempts[uid] if one[0] <= version), default=(0, least))
+            if word == "dead" and many < least and given_up.get(uid, request.end) >= request.end:
+                what = f"message {uid} was dead after delivery {many} of {least}"
+                yield found("deaths_have_a_cause", what, request)
+
+
 def check_versions_rise(history: History) -> Iterator[Violation]:
     """No two leases of a message have one version."""
     seen: dict[tuple[str, int], Request] = {}
@@ -304,6 +330,7 @@ CHECKS: tuple[Check, ...] = (
     check_nothing_crosses,
     check_not_before_due,
     check_deliveries_are_bounded,
+    check_deaths_have_a_cause,
     check_versions_rise,
     check_stale_receipts_are_refused,
     check_everything_is_swept,
