@@ -36,6 +36,8 @@ FOUND: dict[str, tuple[int, str]] = {
     "a receipt of the owner before is refused": (4, "good_receipts_count"),
     "a result that comes after its lease is refused": (0, "good_receipts_count"),
     "one attempt more than attempts_max": (1, "attempts_are_bounded"),
+    "no dead letter is listed": (50, "dead_letters_are_listed"),
+    "what waits is listed as a dead letter": (378, "dead_letters_are_listed"),
     "a dead chunk waits as well": (1, "attempts_are_counted"),
     "a dead letter is counted twice": (0, "counts_agree"),
     "fail_fast goes on": (1, "fail_fast_ends"),

@@ -799,6 +799,34 @@ def dead_letters_are_dead() -> Story:
 
 
 @planted
+def dead_letters_are_listed() -> Story:
+    return listed()
+
+
+@planted
+def dead_letters_are_listed__of_a_page() -> Story:
+    return listed(1, limit=1)
+
+
+@planted
+def dead_letters_are_listed__alive() -> Story:
+    return listed(0, 2)
+
+
+def listed(*indexes: int, before: str = "show", **page: int) -> Story:
+    """A chunk is dead, its submission goes on after some call, and dead letters are listed before it is seen to."""
+    s = Story(attempts_max=3)
+    s.submit(10, 4)
+    s.reserve(1, (10, 0, 4, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="dead", retry=False)
+    s.settle("fail", 1, (10, 1, 1), outcome="dead" if page else "retrying", retry=False)
+    s.go(before, submission(10, total=4, failed=1), sub=10)
+    s.go("list_dead", [{"submission": 10, "index": index} for index in indexes], **page)
+    s.show(10, total=4, failed=1)
+    return s
+
+
+@planted
 def trimmed_is_gone() -> Story:
     s = Story()
     s.submit(10, 5)
@@ -1309,6 +1337,11 @@ def test_of_those_who_wait_for_one_chunk_one_gets_it(later: bool) -> None:
 def test_a_receipt_may_be_refused_if_its_chunk_or_its_submission_may_be_over() -> None:
     for story in (after_its_lease(attempt=2), after_its_lease(policy="fail_fast")):
         assert check_named("good_receipts_count")(story.history()) == []
+
+
+def test_dead_letters_need_not_be_on_this_page_nor_be_listed_when_they_may_be_redriven() -> None:
+    for story in (listed(0), listed(0, limit=1), listed(after=10), listed(before="redrive")):
+        assert check_named("dead_letters_are_listed")(story.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

@@ -63,6 +63,7 @@ CHECKS: tuple[Check, ...] = (
     finals.check_nothing_after_final,
     finals.check_nothing_after_end,
     finals.check_dead_letters_are_dead,
+    finals.check_dead_letters_are_listed,
     finals.check_attempts_are_bounded,
     finals.check_attempts_are_counted,
     finals.check_deliveries_are_bounded,

@@ -5,8 +5,8 @@ Guards: DESIGN promises 3 (nothing is delivered after its final state) and 5 (at
 
 from __future__ import annotations
 
-from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Hand, View, facts_of
-from fairway.testing.history import History
+from fairway.testing.facts import SLACK_SECONDS, Chunk, ChunkId, Facts, Hand, View, facts_of
+from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 
 _MANY = 1_000_000  # more attempts than anybody makes
@@ -41,6 +41,48 @@ def check_dead_letters_are_dead(history: History) -> list[Violation]:
                     what = f"chunk {id} was listed as dead after it was done"
                     violations.append(found("dead_letters_are_dead", what, final.request, listing))
     return violations
+
+
+def check_dead_letters_are_listed(history: History) -> list[Violation]:
+    """Who lists dead letters sees all that callers were told is dead, and nothing that cannot be."""
+    facts = facts_of(history)
+    listings = [r for r in history.of("list_dead") if r.answered]
+    if not listings:
+        return []
+    hidden = _first_hidden(facts)
+    may_die = _may_be_dead(facts, min(facts.config_ever("attempts_max")))
+    told = [(id, fail) for id, chunk in facts.chunks.items() if (fail := _surely_died(chunk))]
+    violations: list[Violation] = []
+    for listing in listings:
+        listed = [(one["submission"], one["index"]) for one in listing.ok]
+        for id in listed:
+            if listing.end < hidden and may_die.get(id, listing.end) >= listing.end:
+                what = f"chunk {id} was listed as dead, which nobody gave up or held for a last attempt"
+                violations.append(found("dead_letters_are_listed", what, listing))
+        whole = len(listed) < listing.args.get("limit", 1000)
+        for id, fail in told:
+            asked = id[0] > listing.args.get("after", 0) and (whole or id < listed[-1])
+            if asked and id not in set(listed) and fail.end < listing.begin and _lived_on(facts, id, listing):
+                what = f"chunk {id} is dead and was not listed, and its submission went on"
+                violations.append(found("dead_letters_are_listed", what, fail, listing))
+    return violations
+
+
+def _surely_died(chunk: Chunk) -> Request | None:
+    """The call that was told that a chunk is dead, if no other call may have done it."""
+    if any(s.verb == "complete" and s.outcome not in ("lost", "ended") for s in chunk.settlings):
+        return None
+    told = (s.request for s in chunk.settlings if s.verb == "fail" and s.outcome == "dead" and not s.forged)
+    return next(told, None)
+
+
+def _lived_on(facts: Facts, id: tuple[int, int], listing: Request) -> bool:
+    """Whether the submission of a dead chunk was surely active at a listing: it was so later, and nobody redrove it."""
+    ends = [
+        v.request.end for v in facts.views.get(id[0], ()) if not v.ended and v.request.begin > listing.end
+    ]
+    ends += [d.request.end for d in facts.deliveries if d.begin > listing.end and id[0] in d.runs]
+    return bool(ends) and not facts.redriven(id[0], 0, min(ends))
 
 
 def check_nothing_after_end(history: History) -> list[Violation]:
@@ -185,19 +227,10 @@ def _attempts_of(hand: Hand, id: tuple[int, int], least: int) -> int:
 
 def _buried_alive(facts: Facts, least: int) -> list[Violation]:
     """Submissions with more dead chunks than callers gave up or held for a last attempt."""
-    hidden = min((r.begin for r in facts.history.of("reserve") if r.hidden), default=len(facts.history.lines))
-    may_die: dict[
-        int, list[int]
-    ] = {}  # by submission, the places from which on each of its chunks may be dead
-    for id, chunk in facts.chunks.items():
-        places = [s.request.begin for s in chunk.settlings if s.verb == "fail" and s.outcome in ("", "dead")]
-        places += [
-            hand.begin
-            for hand in chunk.hands
-            if hand.delivery.named or hand.attempt >= _attempts_of(hand, id, least)
-        ]
-        if places:
-            may_die.setdefault(id[0], []).append(min(places))
+    hidden = _first_hidden(facts)
+    may_die: dict[int, list[int]] = {}  # by submission
+    for id, place in _may_be_dead(facts, least).items():
+        may_die.setdefault(id[0], []).append(place)
     violations: list[Violation] = []
     for id, views in facts.views.items():
         for view in views:
@@ -206,6 +239,26 @@ def _buried_alive(facts: Facts, least: int) -> list[Violation]:
                 what = f"submission {id} says {view.shown['failed']} dead; at most {most} may be"
                 violations.append(found("deaths_have_a_cause", what, view.request))
     return violations
+
+
+def _first_hidden(facts: Facts) -> int:
+    """From where on somebody may hold chunks of which nobody knows."""
+    return min((r.begin for r in facts.history.of("reserve") if r.hidden), default=len(facts.history.lines))
+
+
+def _may_be_dead(facts: Facts, least: int) -> dict[ChunkId, int]:
+    """The places from which on chunks may be dead: somebody gave them up, or held them for a last attempt."""
+    may_die: dict[ChunkId, int] = {}
+    for id, chunk in facts.chunks.items():
+        places = [s.request.begin for s in chunk.settlings if s.verb == "fail" and s.outcome in ("", "dead")]
+        places += [
+            hand.begin
+            for hand in chunk.hands
+            if hand.delivery.named or hand.attempt >= _attempts_of(hand, id, least)
+        ]
+        if places:
+            may_die[id] = min(places)
+    return may_die
 
 
 def check_fail_fast_ends(history: History) -> list[Violation]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairway.engine import backlog, ending, finishing, leases, named, returning, steering
+from fairway.engine import backlog, ending, finishing, leases, listing, named, returning, steering, views
 from fairway.engine.commands import Fail, Part
 from fairway.engine.holds import Hold
 from fairway.engine.leases import Spans
@@ -175,6 +175,19 @@ def one_more(state: State, run: Run) -> int:
 @wrong("one attempt less than attempts_max", returning, "attempts_max")
 def one_less(state: State, run: Run) -> int:
     return max(1, _attempts_max(state, run) - 1)
+
+
+@wrong("no dead letter is listed", listing, "list_dead")
+def nothing_died(state: State, command: Any, found: Any) -> Any:
+    return []
+
+
+_dead_of = views.dead_of
+
+
+@wrong("what waits is listed as a dead letter", views, "dead_of")
+def next_one(run: Run) -> Any:
+    return [replace(one, index=min(one.index + 1, run.total - 1)) for one in _dead_of(run)]
 
 
 @wrong("a dead chunk waits as well", ending, "bury")
