@@ -5,6 +5,7 @@ from __future__ import annotations
 FOUND: dict[str, tuple[int, str]] = {
     "a number that was received is executed again": (0, "one_effect"),
     "an answer is dropped before it was received": (0, "unanswered_numbers_are_kept"),
+    "clients are forgotten after a twentieth of their silence": (1, "clients_are_remembered"),
     "an idempotency key is forgotten": (0, "keys_name_one_submission"),
     "a key stands for any content": (0, "keys_name_one_submission"),
     "a delay is ignored": (0, "not_before_due"),

@@ -448,6 +448,28 @@ def after_its_lease(*, policy: str = "dead_letter", attempt: int = 1, outcome: s
 
 
 @planted
+def clients_are_remembered() -> Story:
+    return unknown()
+
+
+@planted
+def clients_are_remembered__registered() -> Story:
+    return unknown(op="register")
+
+
+def unknown(*, op: str = "pause", seconds: float = 59.0, clock: float = 0.0) -> Story:
+    """A client is heard, and some time later told that nobody knows it."""
+    s = Story(client_silent_seconds=60.0)
+    s.note("start", clock=BEGIN)
+    call = s.ask(op, number=int(op != "register"))
+    s.note("start", clock=BEGIN + clock)
+    s.answer(call, {"spans": []} if op == "reserve" else 7)
+    s.wait(seconds)
+    s.go("pause", number=2, error="client_unknown")
+    return s
+
+
+@planted
 def already_means_done() -> Story:
     s = Story()
     s.submit(10)
@@ -1342,6 +1364,11 @@ def test_a_receipt_may_be_refused_if_its_chunk_or_its_submission_may_be_over() -
 def test_dead_letters_need_not_be_on_this_page_nor_be_listed_when_they_may_be_redriven() -> None:
     for story in (listed(0), listed(0, limit=1), listed(after=10), listed(before="redrive")):
         assert check_named("dead_letters_are_listed")(story.history()) == []
+
+
+@pytest.mark.parametrize("sound", [{"op": "goodbye"}, {"op": "reserve"}, {"seconds": 60.0}, {"clock": -5.0}])
+def test_a_client_may_be_unknown_that_left_or_may_have_been_silent(sound: dict[str, Any]) -> None:
+    assert check_named("clients_are_remembered")(unknown(**sound).history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

@@ -34,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     numbers.check_calls_are_answered,
     numbers.check_received_numbers_are_dropped,
     numbers.check_unanswered_numbers_are_kept,
+    numbers.check_clients_are_remembered,
     answers.check_answers_fit_their_calls,
     answers.check_errors_are_known,
     answers.check_batches_fit,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.testing.facts import facts_of
-from fairway.testing.history import Begin, End, History, Request
+from fairway.testing.facts import SLACK_SECONDS, Facts, facts_of
+from fairway.testing.history import Begin, End, History, Request, Try
 from fairway.testing.violation import Violation, found
 
 # Groups of these alone are not synced, so power loss may forget their outcomes.
@@ -107,3 +107,39 @@ def check_unanswered_numbers_are_kept(history: History) -> list[Violation]:
                 what = f"number {request.number} of client {request.client} was dropped but never received"
                 violations.append(found("unanswered_numbers_are_kept", what, request))
     return violations
+
+
+def check_clients_are_remembered(history: History) -> list[Violation]:
+    """A client that has not said goodbye is known until it was silent for client_silent_seconds."""
+    facts = facts_of(history)
+    unknown = [(r, t) for r in history.requests if r.number for t in r.tries if t.error == "client_unknown"]
+    silent = min(facts.config_ever("client_silent_seconds"))
+    left = {r.client: r.begin for r in reversed(history.of("goodbye"))}
+    violations: list[Violation] = []
+    for request, one in unknown:
+        heard = [r for r in history.requests if _is_heard(facts, r, request.client, one)]
+        now = facts.clock_high(one.end, one.end_t)
+        last = max(heard, key=lambda r: _heard_at(facts, r), default=None)
+        gone = left.get(request.client, one.end) < one.end
+        if last is not None and not gone and now - _heard_at(facts, last) < silent - SLACK_SECONDS:
+            what = f"client {request.client} was heard {now - _heard_at(facts, last):.3f} s before, and forgotten"
+            violations.append(found("clients_are_remembered", what, last, request))
+    return violations
+
+
+def _is_heard(facts: Facts, request: Request, client: int, one: Try) -> bool:
+    """Whether a request of a client surely had its effect before a try, and is stored since."""
+    if not request.answered or request.end > one.begin:
+        return False
+    if request.op == "register":
+        return request.ok == client
+    # An empty reserve is not stored, so the next owner does not know of it.
+    if request.client != client or not request.number or request.op == "reserve":
+        return False
+    return request.op not in _UNSYNCED or not facts.forgotten(request.begin, one.end)
+
+
+def _heard_at(facts: Facts, request: Request) -> float:
+    """When a request was carried out at the earliest, on the clock of whichever owner did it."""
+    starts = [note.args["clock"] for at, note in facts.starts if request.begin < at < request.end]
+    return min([facts.clock_low(request.begin, request.begin_t), *starts])

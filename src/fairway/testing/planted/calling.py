@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairway.engine import backlog, due, ending, steering, submitting, waiting
+from fairway.engine import backlog, due, ending, presence, steering, submitting, waiting
 from fairway.engine.clients import Client
 from fairway.engine.run import Run
 from fairway.engine.state import State
@@ -28,6 +28,17 @@ def without_a_mark(self: Client, received: int) -> None:
 @wrong("an answer is dropped before it was received", Client, "receive")
 def one_too_many(self: Client, received: int) -> None:
     _receive(self, received + 1)
+
+
+_forget_silent = presence.forget_silent
+
+
+@wrong("clients are forgotten after a twentieth of their silence", presence, "forget_silent")
+def forget_soon(state: State) -> None:
+    for id, client in list(state.clients.items()):
+        if client.seen + state.config.client_silent_seconds / 20 <= state.now and not client.pending:
+            presence.forget_client(state, id)
+    _forget_silent(state)
 
 
 # -- keys
