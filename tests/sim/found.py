@@ -86,6 +86,8 @@ FOUND: dict[str, tuple[int, str]] = {
     "the lowest priority comes first": (44, "orders_hold"),
     "MaxSimultaneous is one too high": (0, "ceilings_hold"),
     "limits are left out of what a strategy means": (0, "ceilings_hold"),
+    "PreferDistinct prefers nothing": (391, "earlier_steps_come_first"),
+    "OrElse begins with its fallback": (170, "earlier_steps_come_first"),
     "a limit counts a reservation once": (0, "nothing_is_raised"),
     "a submit wakes nobody": (504, "no_wrong_empty_answer"),
     "a chunk that comes back wakes nobody": (5, "fifo_inside_a_tenant"),

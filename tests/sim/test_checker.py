@@ -1115,6 +1115,38 @@ def selections_hold() -> Story:
     return s
 
 
+DISTINCT = 'PreferDistinct("mode", 1, MaxSimultaneous("tenant", "50%", NewestFirst))'
+
+
+@planted
+def earlier_steps_come_first() -> Story:
+    return not_preferred(DISTINCT)
+
+
+@planted
+def earlier_steps_come_first__fallback() -> Story:
+    return not_preferred('OrElse(SelectOnly("mode", "full", Fair), Random)')
+
+
+def not_preferred(strategy: str, *, before: bool = False, out: str = "", tenant: str = "b") -> Story:
+    """Two previews are handed out while something in full waits, of which some may be in flight already."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    preview = {"metadata": {"mode": "preview"}}
+    full = {"metadata": {"mode": "full"}}
+    s.submit(10, 2, tenant="a", **preview)
+    s.submit(11, 2, tenant=tenant, **full)
+    if out:
+        s.reserve(1, (11, 0, 1, 1), strategy="Fair", run=full)
+        s.settle("complete", 1, (11, 0, 1), outcome=out)
+    if before:
+        s.reserve(2, (11, 1, 1, 1), strategy=strategy, run=full)
+    s.reserve(3, (10, 0, 2, 1), strategy=strategy, run=preview)
+    if not before:
+        s.reserve(4, (11, 1, 1, 1), strategy="Fair", run=full)
+    return s
+
+
 # -- the tests
 
 
@@ -1369,6 +1401,13 @@ def test_dead_letters_need_not_be_on_this_page_nor_be_listed_when_they_may_be_re
 @pytest.mark.parametrize("sound", [{"op": "goodbye"}, {"op": "reserve"}, {"seconds": 60.0}, {"clock": -5.0}])
 def test_a_client_may_be_unknown_that_left_or_may_have_been_silent(sound: dict[str, Any]) -> None:
     assert check_named("clients_are_remembered")(unknown(**sound).history()) == []
+
+
+def test_a_later_step_may_choose_where_an_earlier_one_may_be_full_or_has_nothing() -> None:
+    tell = not_preferred
+    for story in (tell(DISTINCT, before=True), tell(DISTINCT, out="lost"), tell(DISTINCT, tenant="a")):
+        assert check_named("earlier_steps_come_first")(story.history()) == []
+    assert check_named("earlier_steps_come_first")(tell(DISTINCT, out="done").history())
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

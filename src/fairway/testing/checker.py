@@ -21,6 +21,7 @@ from fairway.testing.checks import (
     numbers,
     order,
     shares,
+    steps,
     timing,
 )
 from fairway.testing.history import History
@@ -94,6 +95,7 @@ CHECKS: tuple[Check, ...] = (
     order.check_no_wrong_empty_answer,
     choices.check_selections_hold,
     choices.check_orders_hold,
+    steps.check_earlier_steps_come_first,
     shares.check_fair_shares,
 )
 

@@ -29,7 +29,7 @@ def check_ceilings_hold(history: History) -> list[Violation]:
     violations: list[Violation] = []
     for at, delivery in enumerate(facts.deliveries):
         for (key, value), (most, taken) in _taken(facts, delivery).items():
-            out = list(_surely_out(facts, facts.deliveries[:at], delivery, (key, value)))
+            out = list(surely_out(facts, facts.deliveries[:at], delivery, (key, value)))
             if len(out) + taken > most:
                 what = (
                     f"{taken} chunks with {key} = {value!r} were handed out while {len(out)} were in flight;"
@@ -124,7 +124,7 @@ def _limits(steps: list[Step], run: dict[str, Any]) -> dict[_Name, int]:
     return limits
 
 
-def _surely_out(facts: Facts, earlier: list[Delivery], delivery: Delivery, name: _Name) -> Iterator[Hand]:
+def surely_out(facts: Facts, earlier: list[Delivery], delivery: Delivery, name: _Name) -> Iterator[Hand]:
     """The chunks with the value that were in flight when the reservation was made, whatever happened unseen."""
     later = Hand(delivery, 0)
     for one in earlier:

@@ -17,7 +17,7 @@ from fairway.strategy.inflight import InFlight
 from fairway.strategy.orders.age import AgeOrder
 from fairway.strategy.orders.fair import FairOrder
 from fairway.strategy.orders.ranked import RankedOrder
-from fairway.strategy.terms import Nested
+from fairway.strategy.terms import Nested, OrElse, PreferDistinct
 from fairway.strategy.tiers import Cap, Tier
 from fairway.testing.planted.planting import plant, wrong
 
@@ -139,6 +139,16 @@ def without_limits(self: Nested) -> tuple[Tier, ...]:
 
 
 _meant = Nested.tiers
+
+
+@wrong("PreferDistinct prefers nothing", Nested, "tiers")
+def indifferent(self: Nested) -> tuple[Tier, ...]:
+    return self.inner.tiers() if isinstance(self, PreferDistinct) else _meant(self)  # pyright: ignore
+
+
+@wrong("OrElse begins with its fallback", Nested, "tiers")
+def fallback_first(self: Nested) -> tuple[Tier, ...]:
+    return _meant(self)[::-1] if isinstance(self, OrElse) else _meant(self)
 
 
 @wrong("a limit counts a reservation once", InFlight, "leased")
