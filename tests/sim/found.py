@@ -85,6 +85,8 @@ FOUND: dict[str, tuple[int, str]] = {
     "the oldest and the newest are mistaken for each other": (10, "orders_hold"),
     "the lowest priority comes first": (44, "orders_hold"),
     "MaxSimultaneous is one too high": (0, "ceilings_hold"),
+    "a share of the consumers limits nothing": (4, "ceilings_hold"),
+    "a share of the consumers is twice as much": (4, "ceilings_hold"),
     "limits are left out of what a strategy means": (0, "ceilings_hold"),
     "PreferDistinct prefers nothing": (391, "earlier_steps_come_first"),
     "OrElse begins with its fallback": (170, "earlier_steps_come_first"),

@@ -330,6 +330,29 @@ def ceilings_hold() -> Story:
 
 
 @planted
+def ceilings_hold__of_a_share() -> Story:
+    return shared(50)
+
+
+@planted
+def ceilings_hold__of_who_was_seen_lately() -> Story:
+    return shared(66, seconds=61.0)
+
+
+def shared(percent: int, *, seconds: float = 59.0) -> Story:
+    """Two chunks of a tenant are handed out at once, under a share of three workers, two of which came lately."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, 3)
+    nothing = {"epoch": 0, "count": 0, "deadline": 0.0, "spans": [], "runs": []}
+    s.go("reserve", nothing, number=1, max=1, worker=1)
+    s.wait(seconds)
+    s.go("reserve", nothing, number=2, max=1, worker=2)
+    s.reserve(1, (10, 0, 2, 1), strategy=f'MaxSimultaneous("tenant", "{percent}%", Fair)', number=3, worker=3)
+    return s
+
+
+@planted
 def ceilings_hold__inside_one_call() -> Story:
     s = Story()
     s.submit(10, 3, metadata={"region": "north"})
@@ -1401,6 +1424,11 @@ def test_dead_letters_need_not_be_on_this_page_nor_be_listed_when_they_may_be_re
 @pytest.mark.parametrize("sound", [{"op": "goodbye"}, {"op": "reserve"}, {"seconds": 60.0}, {"clock": -5.0}])
 def test_a_client_may_be_unknown_that_left_or_may_have_been_silent(sound: dict[str, Any]) -> None:
     assert check_named("clients_are_remembered")(unknown(**sound).history()) == []
+
+
+def test_a_share_may_be_of_all_who_came_in_the_last_minute() -> None:
+    for story in (shared(67), shared(100, seconds=61.0)):
+        assert check_named("ceilings_hold")(story.history()) == []
 
 
 def test_a_later_step_may_choose_where_an_earlier_one_may_be_full_or_has_nothing() -> None:

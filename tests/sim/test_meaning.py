@@ -16,7 +16,7 @@ DEEP = (
 
 def test_a_limit_stands_in_every_step_and_the_smaller_counts() -> None:
     assert steps_of(DEEP[0]) == [Step((("mode", "full"),), {"tenant": Limit(4)})]
-    shared, both = {"tenant": Limit(None, share=True)}, {"tenant": Limit(3, share=True)}
+    shared, both = {"tenant": Limit(None, 50)}, {"tenant": Limit(3, 50)}
     assert steps_of(DEEP[1]) == [
         Step((("n", 1),), both),
         Step((), both),
@@ -29,7 +29,7 @@ def test_a_limit_stands_in_every_step_and_the_smaller_counts() -> None:
 def test_the_queue_means_the_same(text: str) -> None:
     told = [(set(step.selection), step.limits) for step in steps_of(text)]
     tiers = [
-        (set(tier.selection), {key: Limit(cap.chunks, cap.percent is not None) for key, cap in tier.limits})
+        (set(tier.selection), {key: Limit(cap.chunks, cap.percent) for key, cap in tier.limits})
         for tier in parse(text).tiers()
     ]
     assert told == tiers

@@ -14,10 +14,17 @@ from fairway.strategy.tiers import Selection
 
 
 class Limit(NamedTuple):
-    """How many chunks of one value may be in flight, as far as it is a number; `share`: a share counts as well."""
+    """How many chunks of one value may be in flight: a number, a share of the consumers, or the smaller of both."""
 
     chunks: int | None
-    share: bool = False
+    percent: int | None = None
+
+    def among(self, consumers: int | None) -> int | None:
+        """The most that it lets through if there are at most so many consumers; None if that cannot be told."""
+        if self.percent is None or consumers is None:
+            return self.chunks
+        share = max(1, consumers * self.percent // 100)
+        return share if self.chunks is None else min(share, self.chunks)
 
 
 class Step(NamedTuple):
@@ -37,7 +44,7 @@ def _steps(block: object) -> list[Step]:
         case SelectOnly(key=key, value=value, inner=inner):
             return [step._replace(selection=((key, value), *step.selection)) for step in _steps(inner)]
         case MaxSimultaneous(key=key, max=most, inner=inner):
-            limit = Limit(most) if isinstance(most, int) else Limit(None, share=True)
+            limit = Limit(most) if isinstance(most, int) else Limit(None, int(most.removesuffix("%")))
             return [_limited(step, key, limit) for step in _steps(inner)]
         case PreferDistinct(key=key, max=most, inner=inner):
             return [*(_limited(step, key, Limit(most)) for step in _steps(inner)), *_steps(inner)]
@@ -51,6 +58,10 @@ def _steps(block: object) -> list[Step]:
 def _limited(step: Step, key: str, limit: Limit) -> Step:
     """The step with one more limit; of two on one key the smaller counts."""
     other = step.limits.get(key, limit)
-    numbers = [one.chunks for one in (limit, other) if one.chunks is not None]
-    both = Limit(min(numbers, default=None), limit.share or other.share)
+    chunks, percents = zip(limit, other, strict=True)
+    both = Limit(_least(chunks), _least(percents))
     return step._replace(limits={**step.limits, key: both})
+
+
+def _least(numbers: tuple[int | None, ...]) -> int | None:
+    return min((number for number in numbers if number is not None), default=None)

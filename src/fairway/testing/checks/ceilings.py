@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fairway.limits import RESERVER_SECONDS
 from fairway.strategy.candidate import selects, value_of
 from fairway.strategy.tiers import Value
 from fairway.testing.checks.choices import candidate_of
@@ -74,7 +75,7 @@ def _limit_of_tenants(texts: set[str]) -> int:
     if len(steps) != 1 or steps[0].selection or [*steps[0].limits] != ["tenant"]:
         return 0
     limit = steps[0].limits["tenant"]
-    return limit.chunks if limit.chunks is not None and not limit.share else 0
+    return limit.chunks if limit.chunks is not None and limit.percent is None else 0
 
 
 def _possibly_out(facts: Facts, tenant: str, one: Try) -> int:
@@ -102,22 +103,40 @@ def _taken(facts: Facts, delivery: Delivery) -> dict[_Name, tuple[int, int]]:
     if not any("MaxSimultaneous" in text for text in texts):
         return {}
     steps = [step for text in texts for step in steps_of(text)]
+    consumers = _consumers_at_most(facts, delivery) if any("%" in text for text in texts) else None
     taken: dict[_Name, tuple[int, int]] = {}
     for (submission, _), _ in delivery.picks():
         run = delivery.runs.get(submission)
-        for name, most in _limits(steps, run).items() if run is not None else ():
+        for name, most in _limits(steps, run, consumers).items() if run is not None else ():
             before = taken.get(name, (0, 0))
             taken[name] = max(before[0], most), before[1] + 1
     return taken
 
 
-def _limits(steps: list[Step], run: dict[str, Any]) -> dict[_Name, int]:
-    """The limits that bind a run whichever step chose it; a share of the consumers cannot be known here."""
+def _consumers_at_most(facts: Facts, delivery: Delivery) -> int | None:
+    """How many consumers a share was taken of at most; None if that cannot be told."""
+    reserves = [r for r in facts.history.of("reserve") if r.begin < delivery.request.end]
+    if delivery.named or any(not r.number for r in reserves):
+        return None
+    since = delivery.low - RESERVER_SECONDS - SLACK_SECONDS
+    recent = [
+        r for r in reserves if not all(one.end >= 0 for one in r.tries) or _seen_last(facts, r) >= since
+    ]
+    return len({r.args.get("consumer") or (r.client, r.args.get("worker", 0)) for r in recent})
+
+
+def _seen_last(facts: Facts, reserve: Request) -> float:
+    """When a consumer that has all answers was last seen by this reserve, on whichever owner's clock."""
+    return max(facts.clock_high(one.end, one.end_t) for one in reserve.tries)
+
+
+def _limits(steps: list[Step], run: dict[str, Any], consumers: int | None) -> dict[_Name, int]:
+    """The limits that bind a run whichever step chose it, with as many consumers as there may be."""
     candidate = candidate_of(run)
     may = [step.limits for step in steps if selects(step.selection, candidate)]
     limits: dict[_Name, int] = {}
     for key in set.intersection(*map(set, may)) if may else ():
-        chunks = [limits_of[key].chunks for limits_of in may]
+        chunks = [limits_of[key].among(consumers) for limits_of in may]
         value = value_of(candidate, key)
         if value is not None and None not in chunks:
             limits[key, value] = max(n for n in chunks if n is not None)

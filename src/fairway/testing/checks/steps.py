@@ -113,7 +113,7 @@ class _Look:
             return False
         for name in _names([step], run):
             limit = step.limits[name[0]]
-            least = 1 if limit.share else limit.chunks  # a share of the consumers is at least one
+            least = limit.among(1)  # there is always one
             if name not in self.possible:
                 self.possible[name] = sum(1 for _ in _possibly_out(self.facts, self.delivery, name))
             if least is None or self.possible[name] + self.taken[name] >= least:

@@ -133,6 +133,16 @@ def one_above(self: Cap, consumers: int) -> int:
 _at = Cap.at
 
 
+@wrong("a share of the consumers limits nothing", Cap, "at")
+def boundless(self: Cap, consumers: int) -> int:
+    return _at(self, consumers) if self.percent is None else 1_000_000
+
+
+@wrong("a share of the consumers is twice as much", Cap, "at")
+def shared_twice(self: Cap, consumers: int) -> int:
+    return _at(self, consumers * 2)
+
+
 @wrong("limits are left out of what a strategy means", Nested, "tiers")
 def without_limits(self: Nested) -> tuple[Tier, ...]:
     return tuple(replace(tier, limits=()) for tier in _meant(self))
