@@ -82,6 +82,16 @@ def test_waiters_of_a_strategy_are_served_first_come_first_served() -> None:
     assert all(draft.answered for draft in waits)
 
 
+def test_waiters_of_several_strategies_are_served_first_come_first_served() -> None:
+    """Consumers of one strategy who always wait keep nothing from those of another."""
+    desk = Desk()
+    waits = [desk.wait_for_work(100, strategy=name) for name in ("Fair", "OldestFirst", "Fair", "Random")]
+    waits.append(desk.wait_for_work(100, strategy="Fair"))
+    for served in range(1, len(waits) + 1):
+        desk.submit()
+        assert [draft.answered for draft in waits] == [True] * served + [False] * (len(waits) - served)
+
+
 def test_a_wait_that_runs_out_is_answered_with_no_work() -> None:
     desk = Desk()
     wait = desk.wait_for_work(10)

@@ -96,18 +96,26 @@ def serve(state: State) -> None:
     state.woken = False
     if state.paused:
         return
-    for text in list(state.waiters):
-        queue = state.waiters[text]
-        while queue:
-            waiter = next(iter(queue.values()))
-            try:
-                reply = _try(state, waiter)
-            except FairwayError as error:
-                finish(state, waiter, error=error)
-                continue
+    lines = dict(state.waiters)
+    while lines:
+        strategy, line = min(lines.items(), key=_first_come)
+        waiter = line[_first_come((strategy, line))]
+        try:
+            reply = _try(state, waiter)
+        except FairwayError as error:
+            finish(state, waiter, error=error)
+        else:
             if reply is None:
-                break
+                del lines[strategy]
+                continue
             finish(state, waiter, reply)
+        if not line:
+            del lines[strategy]
+
+
+def _first_come(line: tuple[str, OrderedDict[int, Waiter]]) -> int:
+    """When the first of a line came: no strategy is served before another."""
+    return next(iter(line[1]))
 
 
 def _try(state: State, waiter: Waiter) -> Reserved | None:
