@@ -348,6 +348,31 @@ def test_a_batch_completes_nothing_that_its_epoch_was_not_handed() -> None:
     assert finish(desk, epoch).rest == len(chunks(kept)) == 1
 
 
+def test_a_batch_that_names_a_chunk_of_another_is_refused() -> None:
+    """The other was settled whole: what comes later for one of its chunks would be dropped without a word."""
+    desk = Desk()
+    x, y = desk.submit("a", 2), desk.submit("b", 2)
+    epoch = desk.call(Join("c", "first"))
+    one = desk.named("c", epoch, 1, 2)
+    finish(desk, epoch)
+    desk.trim("c", epoch, 1)
+    two = desk.named("c", epoch, 2, 2)
+    (old, new) = chunks(one)[0], chunks(two)[0]
+    tenant = {x: "a", y: "b"}[old[0]]
+    where = rf"chunk {old[1]} of submission {old[0]} \(tenant '{tenant}'\) is of no batch"
+    late = some(one, old)
+    for bad in (
+        {"completed": [Complete(some(two, new)), Complete(late, [b"late"])]},
+        {"completed": [Complete(some(two, new))], "failed": [Fail(late, "no")]},
+    ):
+        for who in ({"epoch": epoch}, {"run": "first"}):
+            with pytest.raises(BadArgument, match=where):
+                finish(desk, **who, **bad)
+        desk.restart()
+    assert desk.stats().chunks_leased == 2
+    assert finish(desk, epoch, completed=[Complete(some(two, new))]).rest == 1
+
+
 def test_a_batch_that_is_refused_changes_nothing() -> None:
     desk = Desk()
     x = desk.submit("a", 3)

@@ -24,6 +24,7 @@ from fairway.spark.source import ChunkStream
 
 CHUNKS = 17
 ROWS = pa.schema([("x", pa.int64())])
+CHUNKED = pa.schema([("x", pa.int64()), ("_chunk", pa.string())])
 COUNTS = pa.schema([("k", pa.int64()), ("count", pa.int64())])
 
 
@@ -59,8 +60,8 @@ class Frame:
 class Player:
     """A checkpoint, and one start of a query after the other over it.
 
-    Its mode is references, which gives a result per chunk; rows, which counts over all batches; or echo, which gives
-    the rows of each batch as they are.
+    Its mode is references, which gives a result per chunk; rows, which counts over all batches; echo, which gives
+    the rows of each batch as they are; or chunked, which gives those of each chunk.
     """
 
     def __init__(self, url: str, mode: str, dice: Callable[[str], bool], objects: str | None = None) -> None:
@@ -83,12 +84,13 @@ class Player:
         run = secrets.token_hex(4)
         given = {"path": self.url, "consumer": "c", "run": run, **self.objects}
         emit = "references" if self.mode == "references" else "rows"
-        schema = REFERENCE_ARROW if self.mode == "references" else ROWS
+        schema = {"references": REFERENCE_ARROW, "chunked": CHUNKED}.get(self.mode, ROWS)
         reader = ChunkStream(
             Settings(given | {"emit": emit, "maxChunksPerTrigger": "4"}, SOURCE), spark_of(schema)
         )
-        sink_schema = {"rows": COUNTS, "echo": ROWS}.get(self.mode, DONE_ARROW)
-        sink = Settings(given | {"resultFormat": self.format}, SINK)
+        sink_schema = {"rows": COUNTS, "echo": ROWS, "chunked": CHUNKED}.get(self.mode, DONE_ARROW)
+        per_chunk = str(self.mode == "chunked").lower()
+        sink = Settings(given | {"resultFormat": self.format, "perChunk": per_chunk}, SINK)
         return reader, Finish(sink, spark_of(sink_schema), self.complete)
 
     def start(self) -> None:
@@ -124,7 +126,7 @@ class Player:
             self.states[number + 1] = state  # the state store commits in tasks, before the sink does
             table = pa.table({"k": list(state), "count": list(state.values())}, schema=COUNTS)
             tasks = [table.to_batches()]
-        elif self.mode == "echo":
+        elif self.mode in ("echo", "chunked"):
             tasks = [list(reader.read(part)) for part in parts]
         else:
             tasks = [list(_over(reader.read(part), lambda t: t, None, self.format)) for part in parts]

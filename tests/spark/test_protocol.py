@@ -61,7 +61,7 @@ def check(player: Player) -> None:
         assert collected(player.url) == Counter(range(CHUNKS * 10))
 
 
-MODES = ["references", "rows", "echo"]
+MODES = ["references", "rows", "echo", "chunked"]
 PLACES = ["reserved", "noted", "trimmed", "planned", "worked", "committed", "logged"]
 
 
@@ -256,6 +256,32 @@ def test_rows_of_a_batch_whose_chunks_ended_are_refused(url: str) -> None:
         writer.commit([writer.write(iter(TABLE.to_batches()))], 0)
     writer.commit([writer.write(iter([]))], 0)
     again.commit(end)
+
+
+def test_with_per_chunk_rows_of_a_chunk_of_an_earlier_batch_are_refused(url: str) -> None:
+    """As windows that close later: their chunk was completed with its own batch, and has no place for them."""
+    player = Player(url, "chunked", lambda here: False)
+    reader, writer = player.made()
+    first = reader.latestOffset(reader.initialOffset(), ReadMaxRows(4))
+    late = [rows for part in reader.partitions({"seq": 0}, first) for rows in reader.read(part)]
+    writer.commit([writer.write(iter([]))], 0)
+    second = reader.latestOffset(first, ReadMaxRows(4))
+    own = [rows for part in reader.partitions(first, second) for rows in reader.read(part)]
+    with fairway.open(url) as q:
+        made, before = objects(url), q.stats()
+        with pytest.raises(
+            fairway.BadArgument,
+            match=r"option perChunk: chunk \d of submission \d+ \(tenant 't\d'\).*Leave perChunk out",
+        ) as caught:
+            writer.commit([writer.write(iter(own + late))], 1)
+        assert caught.value.details["argument"] == "perChunk"
+        assert q.stats().chunks_done == before.chunks_done == 4, "nothing of the batch is settled"
+        assert len(objects(url)) == len(made) + 8, "and nothing removed"
+    assert collected(url) == Counter()
+    # What the error tells to do: the same batch is made again, and its rows are the batch's.
+    writer.per_chunk = False
+    writer.commit([writer.write(iter(own + late))], 1)
+    assert collected(url) == Counter(x for rows in own + late for x in rows["x"].to_pylist())
 
 
 def test_available_now_ends_though_chunks_are_leased_elsewhere(url: str) -> None:

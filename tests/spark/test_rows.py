@@ -189,13 +189,13 @@ def at(hour: int) -> pa.Table:
     return pa.table({"ts": [NOON + timedelta(hours=hour)]}, schema=WINDOWS)
 
 
-def windows(df: Any) -> Any:
+def windows(df: Any, *keys: str) -> Any:
     """How many rows each minute has, told when the watermark has passed it."""
     from pyspark.sql import functions as f
 
-    counted = df.withWatermark("ts", "1 minute").groupBy(f.window("ts", "1 minute")).count()
+    counted = df.withWatermark("ts", "1 minute").groupBy(f.window("ts", "1 minute"), *keys).count()
     return counted.selectExpr(
-        f"(unix_timestamp(window.start) - {int(NOON.timestamp())}) div 3600 hour", "count"
+        f"(unix_timestamp(window.start) - {int(NOON.timestamp())}) div 3600 hour", "count", *keys
     )
 
 
@@ -252,3 +252,32 @@ def test_a_batch_without_chunks_commits_nothing_and_rows_in_it_are_an_error(
         spark.conf.set(NO_DATA, "false")
         patiently(run)
         assert collected(url, "hour") == Counter([0])
+
+
+def test_by_hand_windows_that_close_after_their_chunk_are_refused(
+    spark: Any, url: str, tmp_path: Path
+) -> None:
+    """A sink by hand cannot see the query; what comes too late ends it, and is there when perChunk is left out."""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    spark.conf.set(NO_DATA, "false")
+    fairway.spark.register(spark)
+    sub = submit(url, [at(0), at(1), at(2), at(3)], tenant="late")
+
+    def run(per_chunk: str) -> None:
+        options = {"consumer": "hand", "run": os.urandom(8).hex()}
+        reader = spark.readStream.format("fairway").schema("ts timestamp, _chunk string").options(**options)
+        df = reader.options(emit="rows", maxChunksPerTrigger="1").load(url)
+        writer = windows(df, "_chunk").writeStream.format("fairway").options(**options, perChunk=per_chunk)
+        writer = writer.option("checkpointLocation", str(tmp_path / "cp")).outputMode("append")
+        writer.trigger(availableNow=True).start(url).awaitTermination()
+
+    with fairway.open(url) as q:
+        with pytest.raises(Exception) as caught:
+            patiently(lambda: run("true"))
+        error = told(caught.value)
+        assert isinstance(error, BadArgument), str(error)[-800:]
+        assert f"option perChunk: chunk 0 of submission {sub.id} (tenant 'late')" in str(error)
+        assert q.submission(sub.id).state == "active"
+        patiently(lambda: run("false"))
+        assert q.submission(sub.id).state == "completed"
+    assert collected(url, "hour") == Counter([0, 1])

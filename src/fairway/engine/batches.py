@@ -1,19 +1,21 @@
 """Batches: what a consumer was handed is settled whole, in one step.
 
-Guards: only the epoch or the run that was handed the chunks settles them; a refused batch changes nothing.
+Guards: only the epoch or the run that was handed the chunks settles them; a refused batch changes nothing; a batch
+that names a chunk of another is refused.
 """
 
 from __future__ import annotations
 
 from fairway import limits
 from fairway.engine.commands import Complete, Finish, Finished
-from fairway.engine.consumer import Consumer
+from fairway.engine.consumer import Consumer, Named
 from fairway.engine.finishing import check_parts, complete
 from fairway.engine.lookups import Found
 from fairway.engine.named import consumer_of, keep, part_of, still_out
 from fairway.engine.returning import fail
 from fairway.engine.run import Run
 from fairway.engine.state import State
+from fairway.engine.thaw import decode_described
 from fairway.errors import BadArgument, ConsumerFenced, LeaseLost, TooLarge
 
 
@@ -22,6 +24,7 @@ def finish(state: State, command: Finish, found: Found) -> Finished:
     consumer = _speaking(state, command)
     _check(command)
     handed = [named for named in consumer.open.values() if named.handed_to == consumer.epoch]
+    _check_named(state, command, handed, found)
     _check_size(command, [run for named in handed for run, _ in still_out(state, named)])
     if command.whole:
         _check_whole(state, consumer)
@@ -80,6 +83,32 @@ def _check(command: Finish) -> None:
         chunks += check_parts(one.parts)
     if chunks > limits.CALL_CHUNKS_MAX:
         raise TooLarge(f"one call takes at most {limits.CALL_CHUNKS_MAX} leases, not {chunks}")
+
+
+def _check_named(state: State, command: Finish, handed: list[Named], found: Found) -> None:
+    """What comes for a chunk after its batch was settled has no place, and must not go without a word."""
+    known = {(named.epoch, named.count) for named in handed}
+    for one in (*command.completed, *command.failed):
+        for part in one.parts:
+            if (part.epoch, part.count) in known or not part.spans:
+                continue
+            id, index, _ = part.spans[0]
+            tenant = _tenant(state, id, found)
+            told = f" (tenant {tenant!r})" if tenant is not None else ""
+            raise BadArgument(
+                f"chunk {index} of submission {id}{told} is of no batch that consumer {command.consumer!r} was handed"
+                " and has not trimmed; nothing was settled",
+                argument="completed",
+                submission=id,
+                index=index,
+            )
+
+
+def _tenant(state: State, id: int, found: Found) -> str | None:
+    run = state.runs.get(id) or state.recent_ends.get(id)
+    if run is not None:
+        return run.owner.name
+    return decode_described(found.runs[id].body).tenant if id in found.runs else None
 
 
 def _check_size(command: Finish, runs: list[Run]) -> None:

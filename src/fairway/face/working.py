@@ -134,6 +134,7 @@ class WorkVerbs:
         It is fenced by the epoch that `join` gave, or by the run it was given. Of the rest,
         the first chunk of each submission gets `first` as its inline result, and each of the others `others`. `whole`
         refuses the batch if one of its chunks ended or was lost meanwhile, for a result that was made of them all.
+        A lease of another batch is refused, and with it the whole call.
         """
         command = finish_command(
             checks.consumer(consumer), epoch, run, completed, failed, first, others, whole

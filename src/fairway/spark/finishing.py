@@ -1,7 +1,8 @@
 """The sink of a processing query: its commit settles the whole micro-batch in one step of the queue.
 
 Guards: a result is read by others only when the queue has registered it; the results of a batch that was settled
-before, or that another process has taken over, are none; rows that have no chunk to be registered with are refused.
+before, or that another process has taken over, are none; rows that have no chunk to be registered with are refused,
+and so are those of a chunk that was settled with an earlier batch.
 Arrow is loaded in tasks only: every commit of a sink by hand is a new process, and Spark waits.
 """
 
@@ -163,16 +164,21 @@ class Finish(DataSourceStreamArrowWriter):
             _check_unsplit(rows)
         completed, names = _completions([row for row in rows if row[5] is None])
         whole = not self.references and not self.per_chunk
-        outcome = queue.finish(
-            consumer,
-            epoch=epoch,
-            run="" if epoch else run,
-            completed=completed,
-            failed=_failures([row for row in rows if row[5] is not None]),
-            first=batch_result(batchId, consumer, self.complete, written) if whole else None,
-            others=in_batch(batchId) if whole else None,
-            whole=whole,
-        )
+        try:
+            outcome = queue.finish(
+                consumer,
+                epoch=epoch,
+                run="" if epoch else run,
+                completed=completed,
+                failed=_failures([row for row in rows if row[5] is not None]),
+                first=batch_result(batchId, consumer, self.complete, written) if whole else None,
+                others=in_batch(batchId) if whole else None,
+                whole=whole,
+            )
+        except BadArgument as error:
+            if self.per_chunk and "submission" in error.details:
+                raise _late(batchId, error) from error
+            raise
         useless = unregistered(
             (name, verdict)
             for part, given in zip(outcome.completed, names, strict=True)
@@ -199,6 +205,14 @@ def _nowhere(number: int, rows: int) -> BadArgument:
         " watermark closed windows, a timeout came, or its chunks had ended). Nothing was settled. Before the start set"
         " spark.sql.streaming.noDataMicroBatches.enabled=false, so that they come with the next chunks",
         argument="rows",
+    )
+
+
+def _late(number: int, error: BadArgument) -> BadArgument:
+    return BadArgument(
+        f"option perChunk: {error}. Its rows came with batch {number}, after its own: the query keeps a state, as"
+        " windows do. Leave perChunk out and start again, then rows belong to the batch that they come with",
+        argument="perChunk",
     )
 
 
