@@ -46,6 +46,20 @@ found = fairway.spark.collect(spark, url).select("x", "y").collect()
 assert sorted((row.x, row.y) for row in found) == [(x, 2 * x) for x in range(120)]
 counts = fairway.spark.audit(spark, url).counts
 assert (counts.completed, counts.lost, counts.duplicate, counts.stale) == (12, 0, 0, 0), counts
+try:
+    fairway.spark.process(
+        spark,
+        url,
+        rows=lambda df: df.groupBy("_chunk").count(),
+        schema="x long, _chunk string",
+        per_chunk=True,
+        consumer="rows",
+        progress=False,
+    )
+except fairway.BadArgument as error:
+    assert "the query keeps a state (StateStoreSave)" in str(error), error
+else:
+    raise AssertionError("results per chunk of a query with a state")
 fairway.spark.release()
 spark.stop()
 print("all four")

@@ -254,6 +254,29 @@ def test_a_batch_without_chunks_commits_nothing_and_rows_in_it_are_an_error(
         assert collected(url, "hour") == Counter([0])
 
 
+def test_results_per_chunk_are_refused_for_a_query_that_keeps_a_state(spark: Any, url: str) -> None:
+    """Its windows close in later batches, when their chunks are completed: they ended without a word and a result."""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    sub = submit(url, [at(0), at(1), at(2), at(3)])
+
+    def work(rows: Any, per_chunk: bool = True) -> None:
+        schema = "ts timestamp, _chunk string"
+        fairway.spark.process(
+            spark, url, rows=rows, schema=schema, per_chunk=per_chunk, max_chunks=1, progress=False
+        )
+
+    def by_chunk(df: Any) -> Any:
+        return windows(df, "_chunk")
+
+    for rows in (by_chunk, lambda df: df.dropDuplicates(["ts"]), lambda df: df.limit(2)):
+        with pytest.raises(BadArgument, match=r"perChunk: the query keeps a state \(\w+\).*per_chunk out"):
+            work(rows)
+    with fairway.open(url) as q:
+        assert q.submission(sub.id).done == 0 and q.consumers() == [], "before it took anything"
+    work(by_chunk, per_chunk=False)
+    assert collected(url, "hour") == Counter([0, 1])
+
+
 def test_by_hand_windows_that_close_after_their_chunk_are_refused(
     spark: Any, url: str, tmp_path: Path
 ) -> None:

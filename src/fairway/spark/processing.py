@@ -22,6 +22,7 @@ from fairway.runtime.urls import Place
 from fairway.spark.columns import schema_of
 from fairway.spark.finishing import Finish
 from fairway.spark.mapping import TableFunction, placed
+from fairway.spark.plans import keeping_state
 from fairway.spark.progress import Progress
 from fairway.spark.queues import hosting
 from fairway.spark.settings import SINK, Settings, located, path_of
@@ -109,7 +110,7 @@ def process(
         spark.createDataFrame([], "nothing int")  # makes it this thread's session, where Spark looks
         run = secrets.token_hex(8)  # new for every start, so that the one before is fenced out
         reader = spark.readStream.format("fairway").options(**_given(source), run=run, error=error)
-        df = _frame(work(load(reader)))
+        df = _frame(work(load(reader)), per_chunk)
         # Not format("fairway"): for every commit of such a sink Spark makes a new process, and waits until it is there.
         finish = Finish(Settings(_given(sink) | {"run": run}, SINK), df.schema, output_mode == "complete", q)
         writer = df.writeStream.option("checkpointLocation", place).outputMode(output_mode)
@@ -131,11 +132,25 @@ def _loading(url: str, schema: StructType | None) -> Callable[[DataStreamReader]
     return load
 
 
-def _frame(given: DataFrame) -> DataFrame:
+def _frame(given: DataFrame, per_chunk: bool) -> DataFrame:
     """What `rows` returned; classic and Connect have a DataFrame each."""
     if not hasattr(given, "writeStream"):
         raise BadArgument(f"rows must return a DataFrame, not {given!r:.80}", argument="rows")
+    if per_chunk:
+        _check_stateless(given)
     return given
+
+
+def _check_stateless(df: DataFrame) -> None:
+    """Refuse results per chunk where rows may wait in a state until their chunk is completed."""
+    operator = keeping_state(df)
+    if operator is not None:
+        raise BadArgument(
+            f"option perChunk: the query keeps a state ({operator}), so rows of a chunk may come in a later batch, when"
+            " it is completed and has no place for them. Leave per_chunk out, then rows belong to the batch that they"
+            " come with",
+            argument="perChunk",
+        )
 
 
 def _started(spark: SparkSession, writer: DataStreamWriter, finish: Finish) -> StreamingQuery:
