@@ -130,6 +130,40 @@ def test_a_column_that_only_a_later_result_has_is_not_dropped_unless_columns_wer
         assert len(rows(url, ROWS)) == 20
 
 
+def results(q: fairway.Queue, *tables: pa.Table) -> None:
+    q.submit([b""] * len(tables), tenant="t")
+    q.complete(q.reserve(max=len(tables)), results=[encode(one, "arrow") for one in tables])
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "named", "chosen"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, r"column 's.b' is not in the first result", {"a": 1}),
+        ([{"a": 1}], [{"a": 1, "b": 2}], r"column 's.element.b' is not in the first result", [{"a": 1}]),
+        (True, 7, r"column 's' is int64 and not bool", None),
+        ({"a": True}, {"a": 7}, r"column 's.a' is int64 and not bool", None),
+        (pa.scalar(0.5, pa.float32()), 0.1, r"column 's' is double and not float, .* would change 0.1", ...),
+    ],
+)
+def test_nothing_inside_a_later_result_is_dropped_or_changed_unless_it_was_chosen(
+    url: str, first: Any, later: Any, named: str, chosen: Any
+) -> None:
+    with fairway.open(url) as q:
+        tables = [pa.table({"s": pa.array([one])}) for one in (first, later)]
+        results(q, *tables)
+        source = FairwaySource({"path": url, "kind": "results"})
+        told = source.schema()
+        assert isinstance(told, StructType)
+        reader = source.reader(told)
+        with pytest.raises(BadArgument, match=rf"chunk 1 .*tenant 't'.*{named}.*; give the columns that you"):
+            [*map(list, map(reader.read, reader.partitions()))]
+        if chosen is None:
+            with pytest.raises(BadArgument, match=rf"chunk 1 .*tenant 't'.*{named}"):
+                rows(url, tables[0].schema)
+        elif chosen is not ...:
+            assert rows(url, tables[0].schema) == [(chosen,), (chosen,)]
+
+
 def test_a_null_in_a_column_that_had_none_before_is_read_as_one(url: str) -> None:
     """Spark looks for no nulls where a schema has none: it would read what lies in their place."""
     whole = pa.schema([pa.field("x", pa.int64(), nullable=False)])

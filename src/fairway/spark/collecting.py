@@ -56,9 +56,9 @@ def collect(
 ) -> DataFrame:
     """The registered results of a queue, of one submission or of one tenant, row by row.
 
-    Without a schema it is that of the first result, and one that has other columns is an error. A schema that names
-    _tenant, _submission or _index gets them filled in. Rows of a query (`process(rows=...)`) belong to a batch and to
-    no single chunk: they have a _batch instead. In the output mode complete only the newest batch of a consumer
-    counts, since it has all rows.
+    Without a schema it is that of the first result, and one that has other columns or fields, or values that its types
+    would change, is an error. A schema that names _tenant, _submission or _index gets them filled in. Rows of a query
+    (`process(rows=...)`) belong to a batch and to no single chunk: they have a _batch instead. In the output mode
+    complete only the newest batch of a consumer counts, since it has all rows.
     """
     return read(spark, url, "results", queue=queue, schema=schema, submission=submission, tenant=tenant)

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from fairway.errors import BadArgument
+from fairway.spark.casting import check_cast
 
 # Filled by the source where a schema names them.
 ORIGINS = {"_tenant": pa.string(), "_submission": pa.int64(), "_index": pa.int32(), "_chunk": pa.string()}
@@ -63,18 +64,17 @@ def schema_of(given: str | StructType | pa.Schema) -> StructType:
     return found
 
 
-def fitted(table: pa.Table, schema: pa.Schema, origin: Mapping[str, object], what: str) -> pa.Table:
-    """The table with exactly these columns; `origin` has the values for columns that tell where rows come from."""
+def fitted(
+    table: pa.Table, schema: pa.Schema, origin: Mapping[str, object], what: str, chosen: bool = True
+) -> pa.Table:
+    """The table with exactly these columns; `origin` has the values for columns that tell where rows come from.
+
+    Who chose the schema may leave fields out and have values rounded. Else it is that of the first table.
+    """
     arrays: list[pa.ChunkedArray | pa.Array] = []
     for field in schema:
         if field.name in table.column_names:
-            column = table.column(field.name)
-            try:
-                arrays.append(column if column.type == field.type else column.cast(field.type))
-            except pa.ArrowException as error:
-                raise BadArgument(
-                    f"{what}: column {field.name!r} is {column.type} and not {field.type}: {error}"
-                ) from error
+            arrays.append(_cast(table, field, what, chosen))
         elif field.name in origin:
             arrays.append(pa.repeat(pa.scalar(origin[field.name], field.type), table.num_rows))
         else:
@@ -88,6 +88,19 @@ def fitted(table: pa.Table, schema: pa.Schema, origin: Mapping[str, object], wha
                 argument=field.name,
             )
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _cast(table: pa.Table, field: pa.Field, what: str, chosen: bool) -> pa.ChunkedArray:
+    column = table.column(field.name)
+    try:
+        check_cast(column, field.type, field.name, chosen)
+        return column if column.type == field.type else column.cast(field.type)
+    except BadArgument as error:
+        raise BadArgument(f"{what}: {error}", argument=field.name) from error
+    except pa.ArrowException as error:
+        raise BadArgument(
+            f"{what}: column {field.name!r} is {column.type} and not {field.type}: {error}"
+        ) from error
 
 
 def split(table: pa.Table, keys: pa.ChunkedArray) -> Iterator[tuple[str, pa.Table]]:

@@ -144,7 +144,7 @@ class Results(DataSourceReader):
             table = _table(result)
             if not self.chosen:
                 self._check_all_told(result, table)
-            yield from batches(fitted(table, self.schema, result.origin, str(result)))
+            yield from batches(fitted(table, self.schema, result.origin, str(result), self.chosen))
 
     def _check_all_told(self, result: Row, table: pa.Table) -> None:
         more = [name for name in table.column_names if name not in self.schema.names]
