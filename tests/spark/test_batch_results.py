@@ -17,7 +17,7 @@ import fairway
 from fairway.errors import BadArgument
 from fairway.spark.batches import Batch, newest
 from fairway.spark.codec import encode
-from fairway.spark.columns import spark_of
+from fairway.spark.columns import arrow_of, spark_of
 from fairway.spark.datasource import FairwaySource
 from fairway.spark.results import RAW, Results, registered, schema_of_results
 from fairway.spark.settings import READ, Settings
@@ -162,6 +162,19 @@ def test_nothing_inside_a_later_result_is_dropped_or_changed_unless_it_was_chose
                 rows(url, tables[0].schema)
         elif chosen is not ...:
             assert rows(url, tables[0].schema) == [(chosen,), (chosen,)]
+
+
+def test_unsigned_results_are_read_as_spark_reads_them_and_other_types_are_told(url: str) -> None:
+    with fairway.open(url) as q:
+        results(q, pa.table({"rank": pa.array([2**64 - 1], pa.uint64())}))
+        found = schema_of_results(Settings({"path": url, "kind": "results"}, READ))
+        assert found.simpleString() == "struct<rank:decimal(20,0)>"
+        assert rows(url, arrow_of(found)) == [(2**64 - 1,)]
+        forget(q)
+        results(q, pa.table({"x": [1], "at": pa.array([1], pa.time32("s"))}))
+        with pytest.raises(BadArgument, match=r"chunk 0 .*tenant 't'.*column 'at' is time32.*does not have"):
+            schema_of_results(Settings({"path": url, "kind": "results"}, READ))
+        assert rows(url, ROWS) == [(1,)]
 
 
 def test_a_null_in_a_column_that_had_none_before_is_read_as_one(url: str) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import DecimalType, FloatType, LongType, StructType
 
 from fairway.errors import BadArgument
-from fairway.spark.columns import fitted
+from fairway.spark.columns import arrow_of, fitted, spark_of
 
 WHERE = "the result of chunk 1 of submission 1 (tenant 't')"
 NAIVE, NANO = pa.timestamp("us"), pa.timestamp("ns")
@@ -133,3 +134,19 @@ def test_what_has_no_value_loses_none_and_the_same_instant_is_the_same_in_any_zo
         assert told(None, has, wanted) is None
     noon = datetime.fromisoformat("2026-01-02T12:00:00+00:00")
     assert told(noon, BERLIN, UTC) == noon
+
+
+def test_unsigned_numbers_have_the_next_type_of_spark_at_any_depth() -> None:
+    """As Spark reads them from Parquet."""
+    given = pa.schema([("x", pa.uint64()), ("y", pa.list_(pa.struct([("z", pa.uint32())])))])
+    found = spark_of(given)
+    assert found["x"].dataType == DecimalType(20, 0)
+    assert arrow_of(found).field("y").type == pa.list_(pa.struct([("z", pa.int64())]))
+    assert spark_of(pa.schema([("x", pa.float16())])) == StructType().add("x", FloatType())
+    assert spark_of(pa.schema([("x", pa.dictionary(pa.int8(), pa.uint32()))]))["x"].dataType == LongType()
+
+
+@pytest.mark.parametrize("type", [pa.time32("s"), pa.month_day_nano_interval(), pa.list_(pa.date64())])
+def test_a_type_that_spark_lacks_is_told_with_its_column(type: pa.DataType) -> None:
+    with pytest.raises(BadArgument, match=r"column 'x' is .*, which Spark does not have.*cast it"):
+        spark_of(pa.schema([("fine", pa.int64()), ("x", type)]))

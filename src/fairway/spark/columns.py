@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
+from pyarrow import types
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
@@ -15,6 +16,14 @@ from pyspark.sql.types import StructType
 from fairway.errors import BadArgument
 from fairway.spark.casting import check_cast
 
+# Spark has no unsigned numbers. These are what it makes of them in Parquet.
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+}
 # Filled by the source where a schema names them.
 ORIGINS = {"_tenant": pa.string(), "_submission": pa.int64(), "_index": pa.int32(), "_chunk": pa.string()}
 
@@ -40,7 +49,32 @@ def writable(schema: StructType) -> pa.Schema:
 
 
 def spark_of(schema: pa.Schema) -> StructType:
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    """The schema as Spark has it; a column of a type that Spark lacks is refused by its name."""
+    found = StructType()
+    for field in schema:
+        try:
+            one = from_arrow_schema(pa.schema([_widened(field)]), prefer_timestamp_ntz=True)
+        except PySparkException:
+            raise BadArgument(
+                f"column {field.name!r} is {field.type}, which Spark does not have; cast it, or give the columns that"
+                " you want as a schema, in types of Spark's",
+                argument=field.name,
+            ) from None
+        found.add(one.fields[0])
+    return found
+
+
+def _widened(field: pa.Field) -> pa.Field:
+    type = field.type
+    if types.is_dictionary(type):
+        type = type.value_type
+    if types.is_struct(type):
+        type = pa.struct([_widened(inner) for inner in type])
+    elif types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
+        type = pa.list_(_widened(type.value_field))
+    elif types.is_map(type):
+        type = pa.map_(_widened(type.key_field), _widened(type.item_field))
+    return field.with_type(_WIDER.get(type, type))
 
 
 def first_of_many(schema: pa.Schema) -> StructType:

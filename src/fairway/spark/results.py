@@ -110,7 +110,11 @@ def schema_of_results(settings: Settings) -> StructType:
         return spark_of(RAW)
     queue = attached(settings.url, settings.queue)
     for result in registered(queue, settings):
-        return first_of_many(_table(result).schema)
+        schema = _table(result).schema
+        try:
+            return first_of_many(schema)
+        except BadArgument as error:
+            raise BadArgument(f"{result}: {error}", argument="schema") from error
     raise BadArgument(
         "there is no result yet to take the schema from; give it with .schema(...), or process first",
         argument="schema",
