@@ -164,6 +164,20 @@ def test_nothing_inside_a_later_result_is_dropped_or_changed_unless_it_was_chose
             assert rows(url, tables[0].schema) == [(chosen,), (chosen,)]
 
 
+def test_two_columns_of_one_name_in_a_result_are_told_with_its_chunk(url: str) -> None:
+    """As a worker may have stored them."""
+    one, two = pa.table({"x": [1], "tax": [1]}), pa.table([[1], [2], [3]], names=["x", "tax", "tax"])
+    with fairway.open(url) as q:
+        results(q, one, two)
+        with pytest.raises(BadArgument, match=r"chunk 1 .*tenant 't'.* two columns 'tax'"):
+            rows(url, one.schema)
+        assert len(rows(url, one.schema.remove(1))) == 2, "nobody asked for the other"
+        forget(q)
+        results(q, two)
+        with pytest.raises(BadArgument, match=r"chunk 0 .*tenant 't'.* two columns 'tax'"):
+            schema_of_results(Settings({"path": url, "kind": "results"}, READ))
+
+
 def test_unsigned_results_are_read_as_spark_reads_them_and_other_types_are_told(url: str) -> None:
     with fairway.open(url) as q:
         results(q, pa.table({"rank": pa.array([2**64 - 1], pa.uint64())}))

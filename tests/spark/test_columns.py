@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import DecimalType, FloatType, LongType, StructType
 
 from fairway.errors import BadArgument
-from fairway.spark.columns import arrow_of, fitted, spark_of
+from fairway.spark.columns import arrow_of, fitted, schema_of, spark_of
 
 WHERE = "the result of chunk 1 of submission 1 (tenant 't')"
 NAIVE, NANO = pa.timestamp("us"), pa.timestamp("ns")
@@ -134,6 +134,21 @@ def test_what_has_no_value_loses_none_and_the_same_instant_is_the_same_in_any_zo
         assert told(None, has, wanted) is None
     noon = datetime.fromisoformat("2026-01-02T12:00:00+00:00")
     assert told(noon, BERLIN, UTC) == noon
+
+
+def test_two_columns_of_one_name_are_refused_by_it() -> None:
+    twice = pa.table([[1], [2]], names=["tax", "tax"])
+    with pytest.raises(BadArgument, match=r"chunk 1 .*tenant 't'.* has two columns 'tax'"):
+        fitted(twice, pa.schema([("tax", pa.int64())]), {}, WHERE)
+    inside = pa.struct([("tax", pa.int64()), ("tax", pa.int64())])
+    for given, path in (
+        (twice.schema, "tax"),
+        (StructType().add("tax", LongType()).add("tax", LongType()), "tax"),
+        (pa.schema([("s", inside)]), "s.tax"),
+        (pa.schema([("s", pa.list_(inside))]), "s.element.tax"),
+    ):
+        with pytest.raises(BadArgument, match=f"two columns '{path}'"):
+            schema_of(given)
 
 
 def test_unsigned_numbers_have_the_next_type_of_spark_at_any_depth() -> None:

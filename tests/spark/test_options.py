@@ -191,6 +191,21 @@ def test_a_column_that_cannot_be_what_it_should_is_named_before_any_work(
         FairwaySource({"path": "/q.db", "tenantColumn": "tenant"}).writer(columns, False)
 
 
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        (StructType().add("tenant", TEXT).add("x", TEXT).add("x", TEXT), "x"),
+        (StructType().add("tenant", TEXT).add("x", TEXT).add("tenant", TEXT), "tenant"),
+        (StructType().add("tenant", TEXT).add("s", StructType().add("x", TEXT).add("x", TEXT)), "s.x"),
+    ],
+)
+def test_two_columns_of_one_name_are_not_submitted(columns: StructType, named: str) -> None:
+    source = FairwaySource({"path": "/q.db", "tenantColumn": "tenant", "submissionToken": "s"})
+    for write in (source.writer, source.streamWriter):
+        with pytest.raises(BadArgument, match=f"the DataFrame has two columns '{named}'"):
+            write(columns, False)
+
+
 def test_a_listing_that_is_asked_for_other_columns_says_which_it_has() -> None:
     listing = FairwaySource({"path": "/q.db", "kind": "submissions"})
     given = listing.schema()

@@ -50,7 +50,8 @@ def _check_values(column: pa.ChunkedArray, wanted: pa.DataType, path: str, chose
     kinds = _kind(column.type), _kind(wanted)
     what = f"column {path!r} is {column.type} and not {wanted}"
     if set(kinds) == {"boolean", "number"}:
-        raise BadArgument(f"{what}: of a truth value no number is made, nor the other way round{_GIVE}")
+        way = "; ask for a type that holds both, such as a string" if chosen else _GIVE
+        raise BadArgument(f"{what}: of a truth value no number is made, nor the other way round{way}")
     if chosen:
         return
     if kinds[0] != kinds[1]:

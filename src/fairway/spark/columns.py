@@ -5,7 +5,8 @@ Guards: a row never loses or changes a value on the way to Spark; a column that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 from pyarrow import types
@@ -33,9 +34,11 @@ def arrow_of(schema: StructType) -> pa.Schema:
 
 
 def writable(schema: StructType) -> pa.Schema:
-    """The schema of rows that are written; a column of a type that Arrow lacks is refused by its name."""
+    """The schema of rows that are written; a column that Arrow or Spark cannot write is refused by its name."""
     try:
-        return arrow_of(schema)
+        arrow = arrow_of(schema)
+        check_once(arrow, "the DataFrame")
+        return arrow
     except PySparkException:
         for field in schema.fields:
             try:
@@ -77,6 +80,18 @@ def _widened(field: pa.Field) -> pa.Field:
     return field.with_type(_WIDER.get(type, type))
 
 
+def check_once(fields: Iterable[pa.Field], what: str, path: str = "") -> None:
+    """Nobody can say which of two columns, or fields of a struct, that have one name is meant."""
+    names: set[str] = set()
+    for field in fields:
+        where = path + field.name
+        if field.name in names:
+            raise BadArgument(f"{what} has two columns {where!r}; rename one of them", argument=where)
+        names.add(field.name)
+        inner = [field.type.field(at) for at in range(field.type.num_fields)]
+        check_once(inner, what, f"{where}.")
+
+
 def first_of_many(schema: pa.Schema) -> StructType:
     """The columns of one table, for others too: they may have nulls where this one has none."""
     return spark_of(schema).toNullable()
@@ -95,6 +110,8 @@ def schema_of(given: str | StructType | pa.Schema) -> StructType:
             f" not {given!r:.80}",
             argument="schema",
         )
+    with suppress(PySparkException):  # a type that Arrow lacks is told by who uses it
+        check_once(arrow_of(found), "schema")
     return found
 
 
@@ -125,6 +142,8 @@ def fitted(
 
 
 def _cast(table: pa.Table, field: pa.Field, what: str, chosen: bool) -> pa.ChunkedArray:
+    if table.column_names.count(field.name) > 1:
+        check_once(table.schema, what)
     column = table.column(field.name)
     try:
         check_cast(column, field.type, field.name, chosen)

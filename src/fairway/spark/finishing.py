@@ -80,6 +80,11 @@ class Finish(DataSourceStreamArrowWriter):
         if self.references:
             return
         settings.need("run", "with emit=rows source and sink share a text that is new for every start")
+        twice = [name for name, count in Counter(schema.fieldNames()).items() if count > 1]
+        if twice:
+            raise BadArgument(
+                f"the DataFrame has two columns {twice[0]!r}; rename one of them", argument=twice[0]
+            )
         _ = settings.objects
         if self.per_chunk and "_chunk" not in schema.fieldNames():
             raise BadArgument(

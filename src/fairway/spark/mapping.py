@@ -17,8 +17,9 @@ from fairway import limits
 from fairway.errors import BadArgument, ObjectMissing, OurError, PayloadCorrupt
 from fairway.face import checks
 from fairway.runtime.objects import ObstoreObjects
+from fairway.spark.casting import check_cast
 from fairway.spark.codec import encode
-from fairway.spark.columns import arrow_of, schema_of
+from fairway.spark.columns import arrow_of, check_once, schema_of
 from fairway.spark.payloads import table_of
 from fairway.spark.references import DONE_ARROW, REFERENCE_ARROW, told
 from fairway.spark.shapes import DONE
@@ -153,15 +154,28 @@ def _result(row: dict[str, Any], fn: TableFunction, promised: pa.Schema | None) 
         raise _ChunkFailed(
             f"the function returned {type(table).__name__} and not a pyarrow.Table, on {told(row)}"
         )
-    if promised is not None and not table.schema.equals(promised):
-        try:
-            table = table.select(promised.names).cast(promised)
-        except (pa.ArrowException, KeyError, ValueError) as error:
-            raise _ChunkFailed(
-                f"the function returned columns ({_columns(table.schema)}) and not ({_columns(promised)}),"
-                f" on {told(row)}: {error}"
-            ) from error
-    return table
+    return _kept(table, promised, row)
+
+
+def _kept(table: pa.Table, promised: pa.Schema | None, row: dict[str, Any]) -> pa.Table:
+    """What was promised of a result, or all of it."""
+    kept = [field for field in table.schema if promised is None or field.name in promised.names]
+    try:
+        check_once(kept, f"the result of {told(row)}")
+    except BadArgument as error:
+        raise _ChunkFailed(str(error)) from error
+    if promised is None or table.schema.equals(promised):
+        return table
+    try:
+        chosen = table.select(promised.names)
+        for field in promised:
+            check_cast(chosen[field.name], field.type, field.name, True)
+        return chosen.cast(promised)
+    except (BadArgument, pa.ArrowException, KeyError, ValueError) as error:
+        raise _ChunkFailed(
+            f"the function returned columns ({_columns(table.schema)}) and not ({_columns(promised)}),"
+            f" on {told(row)}: {error}"
+        ) from error
 
 
 def _raised(error: BaseException, row: dict[str, Any]) -> str:

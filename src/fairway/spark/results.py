@@ -19,7 +19,7 @@ from fairway.errors import BadArgument, NotFound
 from fairway.runtime.objects import read
 from fairway.spark.batches import Batch, batch_of, newest
 from fairway.spark.codec import decode, is_table
-from fairway.spark.columns import arrow_of, batches, first_of_many, fitted, spark_of
+from fairway.spark.columns import arrow_of, batches, check_once, first_of_many, fitted, spark_of
 from fairway.spark.queues import attached
 from fairway.spark.settings import Settings
 
@@ -111,6 +111,7 @@ def schema_of_results(settings: Settings) -> StructType:
     queue = attached(settings.url, settings.queue)
     for result in registered(queue, settings):
         schema = _table(result).schema
+        check_once(schema, str(result))
         try:
             return first_of_many(schema)
         except BadArgument as error:
