@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import ArrayType, LongType, StructType
 
 from fairway.errors import BadArgument
 from fairway.spark.codec import encode
@@ -92,6 +92,9 @@ def test_rows_with_two_columns_of_one_name_are_refused_before_any_work() -> None
     given = {"path": "/q.db", "consumer": "c", "run": "r"}
     with pytest.raises(BadArgument, match="the DataFrame has two columns 'tax'"):
         Finish(Settings(given, SINK), spark_schema("tax", "x", "tax"))
+    with pytest.raises(BadArgument, match=r"the DataFrame has two columns 's.tax'"):
+        inside = ArrayType(spark_schema("tax", "tax"))
+        Finish(Settings(given, SINK), spark_schema("x").add("s", inside))
 
 
 def spark_schema(*names: str) -> StructType:

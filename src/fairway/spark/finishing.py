@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from fairway.errors import BadArgument
 from fairway.face.batches import Completion, Failure
@@ -80,11 +80,8 @@ class Finish(DataSourceStreamArrowWriter):
         if self.references:
             return
         settings.need("run", "with emit=rows source and sink share a text that is new for every start")
-        twice = [name for name, count in Counter(schema.fieldNames()).items() if count > 1]
-        if twice:
-            raise BadArgument(
-                f"the DataFrame has two columns {twice[0]!r}; rename one of them", argument=twice[0]
-            )
+        if (twice := _twice(schema)) is not None:
+            raise BadArgument(f"the DataFrame has two columns {twice!r}; rename one of them", argument=twice)
         _ = settings.objects
         if self.per_chunk and "_chunk" not in schema.fieldNames():
             raise BadArgument(
@@ -202,6 +199,22 @@ class Finish(DataSourceStreamArrowWriter):
 
         `fairway.spark.sweep` removes them.
         """
+
+
+def _twice(schema: StructType, path: str = "") -> str | None:
+    """A name that two columns have, or two fields of a struct; without Arrow, for a commit is a new process."""
+    names: set[str] = set()
+    for column in schema.fields:
+        where, inner = path + column.name, column.dataType
+        if column.name in names:
+            return where
+        names.add(column.name)
+        while isinstance(inner, ArrayType | MapType):
+            inner = inner.elementType if isinstance(inner, ArrayType) else inner.valueType
+        found = _twice(inner, f"{where}.") if isinstance(inner, StructType) else None
+        if found is not None:
+            return found
+    return None
 
 
 def _nowhere(number: int, rows: int) -> BadArgument:
