@@ -115,13 +115,17 @@ def apart(name: str, seconds: float) -> dict[str, Any] | None:
         (folder / "work").mkdir()
         counted = syncs.environment(folder)
         command = [sys.executable, __file__, "--peer", name, "--folder", str(folder / "work")]
-        ended = subprocess.run(
-            [*command, "--seconds", str(seconds)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **counted},
-            timeout=20 * seconds + 4 * DRAIN_SECONDS,
-        )
+        try:
+            ended = subprocess.run(
+                [*command, "--seconds", str(seconds)],
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, **counted},
+                timeout=20 * seconds + 4 * DRAIN_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            print(f"{name}: did not end", file=sys.stderr, flush=True)
+            return None
     if ended.returncode:
         print(f"{name}: FAILED", file=sys.stderr, flush=True)
         return None
