@@ -1,4 +1,4 @@
-"""Waiting: calls that wait for work, first come first served for each strategy, or for the end of a submission.
+"""Waiting: calls that wait for work, first come first served over all strategies, or for the end of a submission.
 
 Guards: no wake-up is lost: whatever makes a chunk eligible serves the waiters before the engine returns.
 """
