@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import Enum
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from fairway.face.results import Result
 from fairway.face.verbs import Verbs
 from fairway.model.lease import Lease
 from fairway.model.submission import Described
+from tests.derived import Blob, Mode, Text, Whole
 
 LEASE = Lease(1 << 30, 0, 1, 0.0, 7, 1, 99, Described("", 1))
 LONG = "x" * 5000
@@ -313,22 +313,6 @@ def test_a_result_without_a_fetch_says_how_to_read_it() -> None:
 def test_queue_names(name: Any) -> None:
     with pytest.raises(BadArgument, match="queue"):
         checks.queue_name(name)
-
-
-class Text(str):
-    __slots__ = ()
-
-
-class Blob(bytes):
-    __slots__ = ()
-
-
-class Whole(int):
-    __slots__ = ()
-
-
-class Mode(str, Enum):  # noqa: UP042, many have it so
-    PREVIEW = "preview"
 
 
 def test_what_passes_is_of_a_plain_type() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from enum import Enum
 from pathlib import Path
 
 import pytest
 
 import fairway
 from fairway import limits
+from tests.derived import Blob, Mode, Real, Text, Whole
 
 
 def drained(q: fairway.Queue, **kwargs: object) -> list[tuple[str, bytes | None]]:
@@ -353,26 +353,6 @@ def test_bad_calls_change_nothing(q: fairway.Queue) -> None:
         q.submit_many([{"chunks": 1}, {"chunks": -1}])
     assert q.stats().submissions_active == 0
     assert list(q.events()) == []
-
-
-class Text(str):
-    __slots__ = ()
-
-
-class Blob(bytes):
-    __slots__ = ()
-
-
-class Whole(int):
-    __slots__ = ()
-
-
-class Real(float):
-    __slots__ = ()
-
-
-class Mode(str, Enum):  # noqa: UP042, many have it so
-    PREVIEW = "preview"
 
 
 def test_values_of_derived_types_are_taken_for_what_they_are(q: fairway.Queue) -> None:

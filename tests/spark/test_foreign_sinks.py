@@ -240,19 +240,25 @@ def test_a_batch_that_the_queue_does_not_hold_is_never_made_anew(tmp_path: Path,
         assert q.stats().chunks_waiting == CHUNKS and q.stats().reservations == 0
 
 
+def another_checkpoint(url: str) -> Files:
+    """A query that writes where another wrote the first four chunks, over a checkpoint of its own; four are left."""
+    submit(url, numbers(4))
+    old = Files(url)
+    old.start()
+    submit(url, numbers(CHUNKS)[4:], tenant="more")
+    new = Files(url)
+    new.consumer, new.batches = "g", old.batches
+    return new
+
+
 def test_a_batch_that_the_sink_took_for_one_that_it_has_is_not_completed(
     tmp_path: Path, unhurried: None
 ) -> None:
     """A new checkpoint numbers its batches from 0, and the folder has those numbers from the one before."""
     url = str(tmp_path / "q.db")
     with fairway.open(url) as q:
-        submit(url, numbers(4))
-        old = Files(url)
-        old.start()
-        submit(url, numbers(CHUNKS)[4:], tenant="more")
-        new = Files(url)
-        new.consumer, new.batches = "g", old.batches
-        for _ in range(len(old.batches)):
+        new = another_checkpoint(url)
+        for _ in range(len(new.batches)):
             with pytest.raises(fairway.BadArgument, match="never read it"):
                 new.start()
             assert q.stats().chunks_waiting == 4
@@ -267,12 +273,8 @@ def test_a_batch_that_the_sink_has_of_another_is_not_completed_by_the_start_afte
     """The driver was killed before Spark noted the batch, so the next start finds it made."""
     url = str(tmp_path / "q.db")
     with fairway.open(url) as q:
-        submit(url, numbers(4))
-        old = Files(url)
-        old.start()
-        submit(url, numbers(CHUNKS)[4:], tenant="more")
-        new = Files(url)
-        new.consumer, new.batches, new.dies = "g", old.batches, "reserved".__eq__
+        new = another_checkpoint(url)
+        new.dies = "reserved".__eq__
         with pytest.raises(Killed):
             new.start()
         new.dies = lambda place: False

@@ -98,8 +98,9 @@ def serve(state: State) -> None:
         return
     lines = dict(state.waiters)
     while lines:
-        strategy, line = min(lines.items(), key=_first_come)
-        waiter = line[_first_come((strategy, line))]
+        strategy = min(lines, key=lambda strategy: next(iter(lines[strategy])))  # whose first came first
+        line = lines[strategy]
+        waiter = next(iter(line.values()))
         try:
             reply = _try(state, waiter)
         except FairwayError as error:
@@ -111,11 +112,6 @@ def serve(state: State) -> None:
             finish(state, waiter, reply)
         if not line:
             del lines[strategy]
-
-
-def _first_come(line: tuple[str, OrderedDict[int, Waiter]]) -> int:
-    """When the first of a line came: no strategy is served before another."""
-    return next(iter(line[1]))
 
 
 def _try(state: State, waiter: Waiter) -> Reserved | None:

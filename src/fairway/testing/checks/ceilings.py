@@ -15,7 +15,7 @@ from fairway.strategy.tiers import Value
 from fairway.testing.checks.choices import candidate_of
 from fairway.testing.checks.leases import held_until
 from fairway.testing.checks.order import beside, may_have_left, waited
-from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of, over_at
+from fairway.testing.facts import SLACK_SECONDS, Chunk, ChunkId, Delivery, Facts, Hand, facts_of, over_at
 from fairway.testing.history import History, Request, Try
 from fairway.testing.meaning import Step, steps_of
 from fairway.testing.violation import Violation, found
@@ -88,13 +88,18 @@ def _possibly_out(facts: Facts, tenant: str, one: Try) -> int:
         for hand in chunk.hands:
             if hand.begin > one.end:
                 continue
-            answered = any(
-                s.outcome not in ("", "lost", "renewed") and s.request.end < one.begin
-                for s in chunk.settled(hand.receipt, "complete", "fail", "release")
-            )
-            until = None if answered else over_at(facts, chunk, hand, one.begin)
-            out += not answered and (until is None or until >= now)
+            out += may_last(facts, chunk, hand, one.begin, one.begin, now)
     return out
+
+
+def may_last(facts: Facts, chunk: Chunk, hand: Hand, begin: int, end: int, low: float) -> bool:
+    """Whether a lease may be in flight between two places, where the owner's clock says `low` or more."""
+    answered = any(
+        s.outcome not in ("", "lost", "renewed") and s.request.end < begin
+        for s in chunk.settled(hand.receipt, "complete", "fail", "release")
+    )
+    until = None if answered else over_at(facts, chunk, hand, end)
+    return not answered and (until is None or until >= low)
 
 
 def _taken(facts: Facts, delivery: Delivery) -> dict[_Name, tuple[int, int]]:

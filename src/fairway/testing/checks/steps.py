@@ -13,9 +13,9 @@ from typing import Any
 
 from fairway.strategy.candidate import selects, value_of
 from fairway.strategy.tiers import Value
-from fairway.testing.checks.ceilings import surely_out
+from fairway.testing.checks.ceilings import may_last, surely_out
 from fairway.testing.checks.choices import candidate_of
-from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of, over_at
+from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of
 from fairway.testing.history import History
 from fairway.testing.meaning import Step, steps_of
 from fairway.testing.violation import Violation, found
@@ -130,20 +130,12 @@ def _names(steps: list[Step], run: _Run) -> set[_Name]:
 
 def _possibly_out(facts: Facts, delivery: Delivery, name: _Name) -> Iterator[Hand]:
     """The chunks that may have the value and may have been in flight when a reservation was made."""
+    looked = delivery.request
     for id, chunk in facts.chunks.items():
         for hand in chunk.hands:
             run = hand.delivery.runs.get(id[0])
             other = run is not None and value_of(candidate_of(run), name[0]) != name[1]
-            if not other and hand.receipt < delivery.receipt and _may_last(facts, id, hand, delivery):
+            if other or hand.receipt >= delivery.receipt:
+                continue
+            if may_last(facts, chunk, hand, looked.begin, looked.end, delivery.low - SLACK_SECONDS):
                 yield hand
-
-
-def _may_last(facts: Facts, id: ChunkId, hand: Hand, delivery: Delivery) -> bool:
-    """Whether a lease may have lasted until a reservation was made."""
-    chunk = facts.chunks[id]
-    answered = any(
-        s.outcome not in ("", "lost", "renewed") and s.request.end < delivery.request.begin
-        for s in chunk.settled(hand.receipt, "complete", "fail", "release")
-    )
-    until = None if answered else over_at(facts, chunk, hand, delivery.request.end)
-    return not answered and (until is None or until >= delivery.low - SLACK_SECONDS)
