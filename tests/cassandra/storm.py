@@ -18,7 +18,8 @@ from pathlib import Path
 
 import fairway
 from fairway.testing.checker import check_history
-from fairway.testing.facts import Chunk, Hand, facts_of
+from fairway.testing.deliveries import Hand
+from fairway.testing.facts import Chunk, facts_of
 from fairway.testing.history import Header, History
 from fairway.testing.witness import returned_of
 from tests.attach.storm.judging import read_history

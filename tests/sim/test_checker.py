@@ -774,8 +774,10 @@ def drained_is_empty() -> Story:
 # -- named reservations
 
 
-def named(s: Story, count: int, *spans: tuple[int, int, int, int], epoch: int = 1, seq: int = 1) -> None:
-    s.reserve(count, *spans, seconds=3600.0, consumer="c", consumer_epoch=epoch, seq=seq)
+def named(
+    s: Story, count: int, *spans: tuple[int, int, int, int], epoch: int = 1, seq: int = 1, **run: Any
+) -> None:
+    s.reserve(count, *spans, seconds=3600.0, consumer="c", consumer_epoch=epoch, seq=seq, run=run)
 
 
 @planted
@@ -1282,19 +1284,68 @@ def test_a_receipt_that_has_not_run_out_outlives_a_redrive() -> None:
     assert check_named("receipts_end_with_their_life")(s.history()) == []
 
 
-def trimmed(complete: bool) -> Story:
+def trimmed(complete: bool, *, seq: int = 1, **run: Any) -> Story:
     """A named reservation is trimmed, then a limit of one lets another chunk through."""
     s = Story()
     s.submit(10, 3)
-    named(s, 1, (10, 0, 1, 1))
-    s.go("trim", who="bob", consumer="c", consumer_epoch=1, seq=1, complete=complete)
-    s.reserve(2, (10, 1, 1, 1), strategy='MaxSimultaneous("tenant", 1, Fair)')
+    s.submit(20)
+    named(s, 1, (10, 0, 1, 1), **{"policy": "dead_letter", **run})
+    s.go("trim", who="bob", consumer="c", consumer_epoch=1, seq=seq, complete=complete)
+    s.reserve(2, (20, 0, 1, 1), strategy='MaxSimultaneous("tenant", 1, Fair)')
     return s
 
 
 def test_what_a_trim_completed_is_not_in_flight() -> None:
     assert check_named("ceilings_hold")(trimmed(complete=True).history()) == []
     assert check_named("ceilings_hold")(trimmed(complete=False).history())
+
+
+@pytest.mark.parametrize("run", [{"deadline": BEGIN + 1.0}, {"policy": "fail_fast"}])
+def test_a_trim_lets_go_what_is_left_of_an_ended_submission(run: dict[str, Any]) -> None:
+    assert check_named("ceilings_hold")(trimmed(complete=False, **run).history()) == []
+    assert check_named("ceilings_hold")(trimmed(complete=False, seq=0, **run).history())
+
+
+@pytest.mark.parametrize("trimmed", [True, False])
+def test_what_a_trim_let_go_is_leased_by_nobody_after_a_redrive(trimmed: bool) -> None:
+    s = Story()
+    s.submit(10)
+    named(s, 1, (10, 0, 1, 1), policy="dead_letter")
+    s.go("cancel", submission(10, state="cancelled"), sub=10)
+    if trimmed:
+        s.go("trim", consumer="c", consumer_epoch=1, seq=1, complete=False)
+    s.go("redrive", submission(10, life=2), sub=10)
+    s.reserve(2, (10, 0, 1, 1))
+    assert bool(check_named("no_double_lease")(s.history())) is not trimmed
+
+
+@pytest.mark.parametrize("power_loss", [True, False])
+def test_who_asks_again_after_a_power_loss_may_be_given_something_else(power_loss: bool) -> None:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1), number=1)
+    if power_loss:
+        s.note("power_loss")
+    s.reserve(1, (10, 1, 1, 1), number=1, epoch=2)
+    s.settle("complete", 1, (10, 1, 1), outcome="done", epoch=2)
+    assert check_named("settled_receipts_were_given")(s.history()) == []
+    assert bool(check_named("same_number_same_answer")(s.history())) is not power_loss
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_back_off_says_nothing_of_what_was_handed_out_before(lost: bool) -> None:
+    """The later reservation was not yet synced and went with the power, so the earlier receipt counts again."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=1.0)
+    s.wait(2.0)
+    s.reserve(2, (10, 0, 1, 2))
+    s.note("power_loss")
+    s.settle("fail", 1, (10, 0, 1), outcome="retrying", delay_seconds=20.0)
+    s.wait(30.0 if lost else 10.0)
+    s.reserve(3, (10, 0, 1, 2))
+    assert bool(check_named("back_off_holds")(s.history())) is not lost
 
 
 def shrunk(asked_late: bool) -> Story:

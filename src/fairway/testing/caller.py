@@ -11,7 +11,7 @@ import msgspec
 
 from fairway.engine.commands import READS, Call, Command, Part, Reserved
 from fairway.errors import FairwayError
-from fairway.testing.facts import ChunkId
+from fairway.testing.deliveries import ChunkId
 from fairway.testing.history import Recorder, text_of
 from fairway.testing.vocabulary import args_of, op_of, reply_of
 

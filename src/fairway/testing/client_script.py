@@ -12,7 +12,7 @@ from fairway.engine import commands as c
 from fairway.model.page import payload_pages
 from fairway.model.submission import Described, Offer
 from fairway.testing.caller import Asked, Caller, Held, payload_of, results_of, texts
-from fairway.testing.facts import ChunkId
+from fairway.testing.deliveries import ChunkId
 from fairway.testing.profile import Profile
 from fairway.testing.vocabulary import args_of
 

@@ -15,11 +15,18 @@ import msgspec
 
 from fairway.limits import RESTORED_LEASE_SECONDS
 from fairway.model.config import QueueConfig
+from fairway.testing.deliveries import (
+    ChunkId,
+    Delivery,
+    Hand,
+    Receipt,
+    by_answer,
+    is_trimmed,
+    name_of,
+)
 from fairway.testing.history import History, Note, Request, Try
 
 SLACK_SECONDS = 0.001  # times are floats near 2e9: a microsecond is lost in every sum
-ChunkId = tuple[int, int]
-Receipt = tuple[int, int]
 
 
 class Offered(msgspec.Struct):
@@ -37,49 +44,6 @@ class Offered(msgspec.Struct):
     @property
     def mark(self) -> object:
         return self.given.get("metadata", {}).get("mark")
-
-
-class Delivery(msgspec.Struct):
-    """One reservation that a caller saw; `low` and `high` bound the owner's clock when it was made."""
-
-    request: Request
-    receipt: Receipt
-    deadline: float
-    low: float
-    high: float
-    spans: list[list[int]]
-    runs: dict[int, dict[str, Any]]
-    begin: int  # it was made after this place: a named one perhaps by a request that nobody saw answered
-    again: list[Request] = []  # the same reservation handed back by name
-
-    @property
-    def named(self) -> bool:
-        return bool(self.request.args.get("consumer"))
-
-    def picks(self) -> Iterator[tuple[ChunkId, int]]:
-        """Every chunk in the order of the picks, with its attempt."""
-        for submission, start, count, attempt in self.spans:
-            for index in range(start, start + count):
-                yield (submission, index), attempt
-
-
-class Hand(msgspec.Struct):
-    """One chunk of one delivery."""
-
-    delivery: Delivery
-    attempt: int
-
-    @property
-    def receipt(self) -> Receipt:
-        return self.delivery.receipt
-
-    @property
-    def begin(self) -> int:
-        return self.delivery.begin
-
-    @property
-    def request(self) -> Request:
-        return self.delivery.request
 
 
 class Settling(msgspec.Struct):
@@ -166,14 +130,14 @@ class Facts:
     def _gather_deliveries(self) -> None:
         by_receipt: dict[Receipt, list[Request]] = {}
         for request in self.history.of("reserve"):
-            if request.answered and request.ok.get("spans"):
-                by_receipt.setdefault((request.ok["epoch"], request.ok["count"]), []).append(request)
+            for receipt, told in by_answer(request).items():
+                by_receipt.setdefault(receipt, []).append(told)
         for receipt, requests in sorted(by_receipt.items()):
             # A named reservation only shrinks, so the answer with most chunks is the oldest.
             requests.sort(key=lambda r: (-sum(span[2] for span in r.ok["spans"]), r.end))
             delivery = self._delivery(receipt, requests[0])
             for other in requests[1:]:
-                same_name = delivery.named and _name(delivery.request) == _name(other)
+                same_name = delivery.named and name_of(delivery.request) == name_of(other)
                 delivery.again.append(other) if same_name else self.twice.append((delivery, other))
             self.deliveries.append(delivery)
             for chunk, attempt in delivery.picks():
@@ -190,7 +154,9 @@ class Facts:
         low, high, begin = deadline - max(seconds), deadline - min(seconds), request.begin
         if args.get("consumer"):
             same = [
-                r for r in self.history.of("reserve") if r.args.get("consumer") and _name(r) == _name(request)
+                r
+                for r in self.history.of("reserve")
+                if r.args.get("consumer") and name_of(r) == name_of(request)
             ]
             begin, first_t = min((r.begin, r.begin_t) for r in same)
             low = min(low, self.clock_low(begin, first_t))
@@ -222,8 +188,9 @@ class Facts:
                 self._gather_batch(request)
         for request in self.history.of("trim"):
             if request.possible and request.args.get("complete"):
-                for delivery in self._trimmed(request):
-                    self._may_complete(request, delivery, set())
+                for delivery in self.deliveries:
+                    if is_trimmed(delivery, request):
+                        self._may_complete(request, delivery, set())
 
     def _gather_batch(self, request: Request) -> None:
         """What a batch names; of the rest nobody says which chunks it is, so all that it was handed may be done."""
@@ -245,13 +212,6 @@ class Facts:
             # A place beyond all results: it has none.
             settling = Settling(request, "complete", delivery.receipt, "", len(named))
             self.chunk(id).settlings.append(settling)
-
-    def _trimmed(self, request: Request) -> Iterator[Delivery]:
-        """The reservations that a trim is about."""
-        for delivery in self.deliveries:
-            args = delivery.request.args
-            if args.get("consumer") == request.args["consumer"] and args.get("seq", 0) <= request.args["seq"]:
-                yield delivery
 
     def _gather_views(self) -> None:
         for request in self.history.of("show", "wait", "cancel", "redrive", "list_active", "census"):
@@ -336,6 +296,11 @@ class Facts:
         """How much time may have passed on owners' clocks from a request until an answer."""
         return self.clock_high(last.end, last.end_t) - self.clock_low(first.begin, first.begin_t)
 
+    def may_be_trimmed(self, delivery: Delivery, before: int) -> bool:
+        """Whether a trim may have let go of a named reservation before a place."""
+        trims = [r for r in self.history.of("trim") if r.possible and r.begin < before]
+        return any(is_trimmed(delivery, trim) for trim in trims)
+
     def may_be_purged(self, submission: int, place: int, t: float) -> bool:
         """Whether the retention of a submission may be over at a place; nobody knows when an unaccepted one began."""
         kept = min(self.config_ever("retention_seconds"))
@@ -377,10 +342,6 @@ def over_at(facts: Facts, chunk: Chunk, hand: Hand, before: int) -> float | None
     # A start lets the leases that it finds live a little longer.
     started = [facts.clock_high(at + 1, note.t) for at, note in facts.starts if hand.begin < at < before]
     return max([until, *(clock + RESTORED_LEASE_SECONDS for clock in started)])
-
-
-def _name(request: Request) -> tuple[str, int]:
-    return request.args["consumer"], request.args.get("seq", 0)
 
 
 def _named_in(parts: list[Any]) -> Iterator[tuple[Receipt, ChunkId]]:

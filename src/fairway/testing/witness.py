@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import msgspec
 
-from fairway.testing.facts import SLACK_SECONDS, Chunk, ChunkId, Delivery, Facts, Hand, facts_of, over_at
+from fairway.testing.deliveries import ChunkId, Delivery, Hand
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, facts_of, over_at
 from fairway.testing.history import History, Request
 
 

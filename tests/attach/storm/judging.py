@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from fairway.testing.checker import check_history
-from fairway.testing.facts import Delivery, facts_of
+from fairway.testing.deliveries import Delivery
+from fairway.testing.facts import facts_of
 from fairway.testing.history import UNKNOWN, Begin, End, Header, History, Note, Request
 from fairway.testing.violation import Violation
 from fairway.testing.witness import Witness, witnesses_of

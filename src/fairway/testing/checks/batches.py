@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairway.testing.facts import ChunkId, Delivery, Facts, facts_of
+from fairway.testing.deliveries import ChunkId, Delivery
+from fairway.testing.facts import Facts, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 

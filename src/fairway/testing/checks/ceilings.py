@@ -15,7 +15,8 @@ from fairway.strategy.tiers import Value
 from fairway.testing.checks.choices import candidate_of
 from fairway.testing.checks.leases import held_until
 from fairway.testing.checks.order import beside, may_have_left, waited
-from fairway.testing.facts import SLACK_SECONDS, Chunk, ChunkId, Delivery, Facts, Hand, facts_of, over_at
+from fairway.testing.deliveries import ChunkId, Delivery, Hand
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, facts_of, over_at
 from fairway.testing.history import History, Request, Try
 from fairway.testing.meaning import Step, steps_of
 from fairway.testing.violation import Violation, found
@@ -158,7 +159,7 @@ def surely_out(facts: Facts, earlier: list[Delivery], delivery: Delivery, name: 
                 continue
             hand = Hand(one, attempt)
             if _is_latest(facts, id, hand, delivery) and (
-                held_until(facts, facts.chunks[id], hand, later) > delivery.high + SLACK_SECONDS
+                held_until(facts, id, hand, later) > delivery.high + SLACK_SECONDS
             ):
                 yield hand
 

@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Any, Final
 
 from fairway.strategy.candidate import Candidate, selects
-from fairway.testing.facts import ChunkId, Delivery, facts_of
+from fairway.testing.deliveries import ChunkId, Delivery
+from fairway.testing.facts import facts_of
 from fairway.testing.history import History
 from fairway.testing.meaning import steps_of
 from fairway.testing.violation import Violation, found

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.testing.facts import Chunk, Facts, Receipt, Settling, facts_of
+from fairway.testing.deliveries import Receipt
+from fairway.testing.facts import Chunk, Facts, Settling, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 

@@ -5,7 +5,8 @@ Guards: DESIGN promises 3 (nothing is delivered after its final state) and 5 (at
 
 from __future__ import annotations
 
-from fairway.testing.facts import SLACK_SECONDS, Chunk, ChunkId, Facts, Hand, View, facts_of
+from fairway.testing.deliveries import ChunkId, Hand
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, View, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 

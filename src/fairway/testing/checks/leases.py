@@ -6,7 +6,8 @@ Guards: DESIGN promise 2, and that a chunk is handed out again only after its ea
 from __future__ import annotations
 
 from fairway.limits import RESTORED_LEASE_SECONDS
-from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Hand, Settling, facts_of, over_at
+from fairway.testing.deliveries import ChunkId, Hand
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Settling, facts_of, over_at
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 
@@ -31,16 +32,16 @@ def check_no_double_lease(history: History) -> list[Violation]:
             if first.delivery is second.delivery:
                 what = f"chunk {id} stands twice in one reservation"
                 violations.append(found("no_double_lease", what, first.request))
-            elif (until := held_until(facts, chunk, first, second)) > second.delivery.high + SLACK_SECONDS:
+            elif (until := held_until(facts, id, first, second)) > second.delivery.high + SLACK_SECONDS:
                 what = f"chunk {id} was handed out at {second.delivery.high:.3f}, but was leased until {until:.3f}"
                 renewals = [one.request for one in chunk.settled(first.receipt, "renew")]
                 violations.append(found("no_double_lease", what, first.request, second.request, *renewals))
     return violations
 
 
-def held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
-    """When the first lease surely lasted until; 0.0 if it may have ended in another way."""
-    end = second.request.end
+def held_until(facts: Facts, id: ChunkId, first: Hand, second: Hand) -> float:
+    """When the first lease of a chunk surely lasted until; 0.0 if it may have ended in another way."""
+    chunk, end = facts.chunks[id], second.request.end
     if facts.forgotten(first.begin, end):
         return 0.0
     # A lease of an ended submission is over as soon as its holder hears of the end.
@@ -49,7 +50,10 @@ def held_until(facts: Facts, chunk: Chunk, first: Hand, second: Hand) -> float:
         for one in chunk.settled(first.receipt, *_ENDS_LEASE)
     ):
         return 0.0
-    if first.delivery.named and _asked_again(facts, first):  # it may have shrunk
+    if first.delivery.named and (
+        _asked_again(facts, first)  # it may have shrunk
+        or (facts.may_be_trimmed(first.delivery, end) and may_have_ended(facts, id, first, end))
+    ):
         return 0.0
     until = first.delivery.deadline
     last_begin = -1
@@ -180,9 +184,16 @@ def check_good_receipts_count(history: History) -> list[Violation]:
         hands = {hand.receipt: hand for hand in chunk.hands if not hand.delivery.named}
         for one in chunk.settlings:
             hand = hands.get(one.receipt) if one.outcome in ("lost", "ended") and not one.forged else None
-            if hand is None or hand.request.end > one.request.begin or not _goes_on(facts, id, hand, one):
+            if (
+                hand is None
+                or hand.request.end > one.request.begin
+                or not _is_latest(chunk, hand, one, hidden)
+            ):
                 continue
-            if not _is_latest(chunk, hand, one, hidden) or facts.forgotten(hand.begin, one.request.end):
+            end = one.request.end
+            if may_have_ended(facts, id, hand, end) or facts.redriven(id[0], 0, end):
+                continue
+            if facts.forgotten(hand.begin, end):
                 continue
             own = hand.delivery.runs.get(id[0], {}).get("attempts_max", 0)
             again = one.verb == "complete" and hand.attempt < (own or least)
@@ -192,12 +203,11 @@ def check_good_receipts_count(history: History) -> list[Violation]:
     return violations
 
 
-def _goes_on(facts: Facts, id: tuple[int, int], hand: Hand, one: Settling) -> bool:
-    """Whether the submission can only end with this chunk: nothing else ends it, and no redrive begins it anew."""
+def may_have_ended(facts: Facts, id: ChunkId, hand: Hand, before: int) -> bool:
+    """Whether a submission may have ended while one of its chunks was leased."""
     run = hand.delivery.runs.get(id[0], {})
-    may_end = any(r.begin < one.request.end for r in facts.by_target["cancel"].get(id[0], []))
-    may_end |= bool(run.get("deadline")) or run.get("policy") != "dead_letter"
-    return not may_end and not facts.redriven(id[0], 0, one.request.end)
+    cancelled = any(r.begin < before for r in facts.by_target["cancel"].get(id[0], []))
+    return cancelled or bool(run.get("deadline")) or run.get("policy") != "dead_letter"
 
 
 def _is_latest(chunk: Chunk, hand: Hand, one: Settling, hidden: list[Request]) -> bool:

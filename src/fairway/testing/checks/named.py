@@ -8,7 +8,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from fairway.testing.facts import Delivery, Facts, facts_of
+from fairway.testing.deliveries import Delivery
+from fairway.testing.facts import Facts, facts_of
 from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
 

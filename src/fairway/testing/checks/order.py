@@ -11,7 +11,8 @@ from heapq import heappop, heappush
 from itertools import chain, islice
 
 from fairway.testing.checks.windowed import fifo_until
-from fairway.testing.facts import SLACK_SECONDS, ChunkId, facts_of
+from fairway.testing.deliveries import ChunkId
+from fairway.testing.facts import SLACK_SECONDS, facts_of
 from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
 from fairway.testing.witness import (

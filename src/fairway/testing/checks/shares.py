@@ -14,7 +14,8 @@ import msgspec
 
 from fairway.fair.weights import W_DEFAULT, U
 from fairway.testing.checks.windowed import shares_until
-from fairway.testing.facts import ChunkId, Delivery, Facts, facts_of
+from fairway.testing.deliveries import ChunkId, Delivery
+from fairway.testing.facts import Facts, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 from fairway.testing.witness import Witness, may_be_paused, strategies_of, witnesses_of

@@ -15,7 +15,8 @@ from fairway.strategy.candidate import selects, value_of
 from fairway.strategy.tiers import Value
 from fairway.testing.checks.ceilings import may_last, surely_out
 from fairway.testing.checks.choices import candidate_of
-from fairway.testing.facts import SLACK_SECONDS, ChunkId, Delivery, Facts, Hand, facts_of
+from fairway.testing.deliveries import ChunkId, Delivery, Hand
+from fairway.testing.facts import SLACK_SECONDS, Facts, facts_of
 from fairway.testing.history import History
 from fairway.testing.meaning import Step, steps_of
 from fairway.testing.violation import Violation, found

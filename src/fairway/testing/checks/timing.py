@@ -5,7 +5,8 @@ Guards: DESIGN promise 3 (not before its due time) and the three pauses.
 
 from __future__ import annotations
 
-from fairway.testing.facts import SLACK_SECONDS, Delivery, Facts, Offered, facts_of
+from fairway.testing.deliveries import Delivery, Hand
+from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Offered, Settling, facts_of
 from fairway.testing.history import History, Request
 from fairway.testing.violation import Violation, found
 
@@ -83,7 +84,7 @@ def check_back_off_holds(history: History) -> list[Violation]:
             delay = fail.request.args.get("delay_seconds", -1.0)
             if fail.outcome != "retrying" or delay <= 0:
                 continue
-            after = next((hand for hand in chunk.hands if hand.receipt > fail.receipt), None)
+            after = _next_hand(chunk, fail)
             if after is None or facts.restarted(fail.request.begin, fail.request.end):
                 continue
             if facts.redriven(id[0], fail.request.begin, after.request.end):
@@ -93,6 +94,13 @@ def check_back_off_holds(history: History) -> list[Violation]:
                 what = f"chunk {id} failed at {failed:.3f} to wait {delay} s and came at {after.delivery.high:.3f}"
                 violations.append(found("back_off_holds", what, fail.request, after.request))
     return violations
+
+
+def _next_hand(chunk: Chunk, fail: Settling) -> Hand | None:
+    """Who may have been the first to get the chunk after it failed; what was answered before is not after."""
+    return next(
+        (h for h in chunk.hands if h.receipt > fail.receipt and h.request.end > fail.request.begin), None
+    )
 
 
 def check_pauses_hold(history: History) -> list[Violation]:
