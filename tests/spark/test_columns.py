@@ -40,7 +40,9 @@ def told(value: Any, has: pa.DataType, wanted: pa.DataType, chosen: bool = False
 def test_a_field_that_only_a_later_result_has_is_dropped_only_by_who_chose(
     value: Any, has: pa.DataType, wanted: pa.DataType, path: str
 ) -> None:
-    with pytest.raises(BadArgument, match=rf"chunk 1 .*tenant 't'.*'{path}' is not in the first.*; give the"):
+    with pytest.raises(
+        BadArgument, match=rf"chunk 1 .*tenant 't'.*'{path}' is not in the table that .*; give the"
+    ):
         told(value, has, wanted)
     assert "b" not in str(told(value, has, wanted, chosen=True))
 
@@ -86,7 +88,9 @@ def test_no_truth_value_is_made_of_a_number_nor_the_other_way_round(
 def test_a_value_that_another_type_would_change_is_an_error_unless_the_type_was_chosen(
     value: Any, has: pa.DataType, wanted: pa.DataType, chosen: Any
 ) -> None:
-    with pytest.raises(BadArgument, match=r"chunk 1 .*tenant 't'.*column 's' is .* as in the first.*; give"):
+    with pytest.raises(
+        BadArgument, match=r"chunk 1 .*tenant 't'.*column 's' is .* as in the table that .*; give"
+    ):
         told(value, has, wanted)
     with pytest.raises(BadArgument, match=r"column 's.element' is "):
         told([value], pa.list_(has), pa.list_(wanted))

@@ -18,7 +18,6 @@ from fairway import limits
 from fairway.errors import BadArgument, ConsumerFenced
 from fairway.runtime.objects import read
 from fairway.spark.batches import batch_of
-from fairway.spark.columns import ORIGINS
 from fairway.spark.processing import told
 from tests.spark.pipeline import collected, numbers, objects, patiently, produce, submit
 from tests.spark.test_driver_kills import last
@@ -89,7 +88,7 @@ def test_a_row_on_which_the_query_raises_costs_its_chunk_and_the_error_is_told(s
 def test_without_a_schema_that_of_the_first_start_counts_and_work_that_is_over_is_no_error(
     spark: Any, url: str
 ) -> None:
-    frame = spark.range(3).selectExpr("'a' tenant", "id x")
+    frame = spark.range(3).coalesce(1).selectExpr("'a' tenant", "id x")
     produce(spark, url, df=frame, token="first")
     for gone in objects(url):
         if not gone.rpartition("/")[2].startswith("commit."):
@@ -98,11 +97,18 @@ def test_without_a_schema_that_of_the_first_start_counts_and_work_that_is_over_i
     with fairway.open(url) as q:
         q.configure(attempts_max=1)
 
-    def work() -> fairway.spark.Processed:
-        return fairway.spark.process(spark, url, rows=lambda df: df, max_chunks=1, progress=False)
+    def work(**told: Any) -> fairway.spark.Processed:
+        return fairway.spark.process(spark, url, rows=lambda df: df, max_chunks=1, progress=False, **told)
 
     work()
-    assert fairway.spark.collect(spark, url).columns == ["tenant", "x", *ORIGINS]
+    with fairway.open(url) as q:
+        gone, more = q.dead()
+        assert "ObjectMissing" in gone.error
+        assert "column 'z' is not in the table that the schema was taken from" in more.error
+        assert "schema=" in more.error, "and is not left out without a word"
+        q.redrive(more.submission)
+    work(schema="tenant string, x long, _tenant string")
+    assert fairway.spark.collect(spark, url).columns == ["tenant", "x", "_tenant"]
     assert collected(url) == Counter(range(3))
     with fairway.open(url) as q:
         assert [one.state for one in q.submissions()] == ["failed", "completed"]

@@ -5,12 +5,15 @@ Guards: no cast of Arrow changes a value or drops a field in silence; who chose 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 from pyarrow import types
 
 from fairway.errors import BadArgument
 
-_GIVE = "; give the columns that you want, in types that hold all values, with .schema(...), or with schema= of collect"
+_GIVE = "; give the columns that you want, in types that hold all values, with .schema(...) or schema="
+_NOTED = "the table that the schema was taken from"
 
 
 def check_cast(column: pa.ChunkedArray, wanted: pa.DataType, path: str, chosen: bool) -> None:
@@ -33,14 +36,19 @@ def check_cast(column: pa.ChunkedArray, wanted: pa.DataType, path: str, chosen: 
         _check_values(column, wanted, path, chosen)
 
 
+def check_none_left_out(has: Iterable[str], wanted: list[str], path: str = "") -> None:
+    """Raise BadArgument if there are columns, or fields below a path, beside those whose schema is taken for all."""
+    more = [f"{path}{name}" for name in has if name not in wanted]
+    if more:
+        raise BadArgument(f"column {', '.join(map(repr, more))} is not in {_NOTED}{_GIVE}")
+
+
 def _check_fields(column: pa.ChunkedArray, wanted: pa.StructType, path: str, chosen: bool) -> None:
     parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
     if len(parts) < column.type.num_fields:
         raise BadArgument(f"column {path!r} has two fields of one name ({column.type}); rename one of them")
-    names = [field.name for field in wanted]
-    more = [f"{path}.{name}" for name in parts if name not in names]
-    if more and not chosen:
-        raise BadArgument(f"column {', '.join(map(repr, more))} is not in the first result{_GIVE}")
+    if not chosen:
+        check_none_left_out(parts, [field.name for field in wanted], f"{path}.")
     for field in wanted:
         if field.name in parts:
             check_cast(parts[field.name], field.type, f"{path}.{field.name}", chosen)
@@ -55,13 +63,13 @@ def _check_values(column: pa.ChunkedArray, wanted: pa.DataType, path: str, chose
     if chosen:
         return
     if kinds[0] != kinds[1]:
-        raise BadArgument(f"{what}, as in the first result{_GIVE}")
+        raise BadArgument(f"{what}, as in {_NOTED}{_GIVE}")
     try:
         changed = _changed(column, wanted) if kinds[0] in ("number", "date") else None
     except pa.ArrowException as error:
-        raise BadArgument(f"{what}, as in the first result: {error}{_GIVE}") from error
+        raise BadArgument(f"{what}, as in {_NOTED}: {error}{_GIVE}") from error
     if changed is not None:
-        raise BadArgument(f"{what}, as in the first result, which would change {changed!r}{_GIVE}")
+        raise BadArgument(f"{what}, as in {_NOTED}, which would change {changed!r}{_GIVE}")
 
 
 def _changed(column: pa.ChunkedArray, wanted: pa.DataType) -> object:

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from fairway.errors import BadArgument
-from fairway.spark.casting import check_cast
+from fairway.spark.casting import check_cast, check_none_left_out
 
 # Spark has no unsigned numbers. These are what it makes of them in Parquet.
 _WIDER = {
@@ -122,6 +122,11 @@ def fitted(
 
     Who chose the schema may leave fields out and have values rounded. Else it is that of the first table.
     """
+    try:
+        if not chosen:
+            check_none_left_out(table.column_names, schema.names)
+    except BadArgument as error:
+        raise BadArgument(f"{what}: {error}", argument="schema") from error
     arrays: list[pa.ChunkedArray | pa.Array] = []
     for field in schema:
         if field.name in table.column_names:

@@ -6,6 +6,7 @@ Each import stands where it is needed: every commit of a sink is a new process t
 
 from __future__ import annotations
 
+import json
 from collections.abc import MutableMapping
 
 from pyspark.sql.datasource import (
@@ -41,6 +42,7 @@ class FairwaySource(DataSource):
         from fairway.spark.listings import SCHEMAS
         from fairway.spark.results import schema_of_results
 
+        self._chosen = False
         if of_stream(self.given):
             settings = Settings(self.given, SOURCE)
             if settings["function"]:
@@ -48,7 +50,6 @@ class FairwaySource(DataSource):
             return _schema_of_rows(settings) if settings["emit"] == "rows" else REFERENCE
         settings = Settings(self.given, READ)
         kind = settings.need("kind", _KIND)
-        self._chosen = False
         return schema_of_results(settings) if kind == "results" else spark_of(SCHEMAS[kind])
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -70,7 +71,7 @@ class FairwaySource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from fairway.spark.source import ChunkStream
 
-        return ChunkStream(Settings(self.given, SOURCE), schema)
+        return ChunkStream(Settings(self.given, SOURCE), schema, self._chosen)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from fairway.spark.submitting import Submit
@@ -104,6 +105,8 @@ def _schema_of_rows(settings: Settings) -> StructType:
 
     Where none is active nothing will be read, and what any other noted will do: a query that is done ends as one.
     """
+    if settings["noted"]:  # by the first start
+        return StructType.fromJson(json.loads(settings["noted"]))
     import pyarrow as pa
 
     from fairway.spark.columns import ORIGINS, first_of_many

@@ -84,10 +84,11 @@ def process(
     """Work on every chunk of a queue: with `fn`, a function of a pyarrow.Table, or with `rows`, a query.
 
     `fn` runs once per chunk on the executors, and its table is the chunk's result; `schema` is what it must return.
-    `rows` gets a streaming DataFrame of the rows and gives another; `schema` is that of the rows. The query is
-    started again after every failure that this may cure, and a chunk that ends its executor again and again ends in
-    the dead letters. With `available_now` it ends when all that was there at the start is over; else it runs for
-    `seconds`, until `stop` is set, or until it is interrupted.
+    `rows` gets a streaming DataFrame of the rows and gives another; `schema` is that of the rows, or else the oldest
+    submission's, and then a chunk that has more columns fails. The query is started again after every failure that
+    this may cure, and a chunk that ends its executor again and again ends in the dead letters. With `available_now` it
+    ends when all that was there at the start is over; else it runs for `seconds`, until `stop` is set, or until it is
+    interrupted.
     """
     if (fn is None) == (rows is None):
         raise BadArgument("give either fn or rows", argument="fn")
@@ -122,11 +123,12 @@ def process(
 
 def _loading(url: str, schema: StructType | None) -> Callable[[DataStreamReader], DataFrame]:
     """Load a stream; without a schema with that of the first time, since what noted it may have ended by the next."""
+    noted = ""
 
     def load(reader: DataStreamReader) -> DataFrame:
-        nonlocal schema
-        df = (reader if schema is None else reader.schema(schema)).load(url)
-        schema = df.schema
+        nonlocal noted
+        df = (reader.option("noted", noted) if schema is None else reader.schema(schema)).load(url)
+        noted = df.schema.json()
         return df
 
     return load

@@ -147,18 +147,7 @@ class Results(DataSourceReader):
             return
         for result in partition.results:
             table = _table(result)
-            if not self.chosen:
-                self._check_all_told(result, table)
             yield from batches(fitted(table, self.schema, result.origin, str(result), self.chosen))
-
-    def _check_all_told(self, result: Row, table: pa.Table) -> None:
-        more = [name for name in table.column_names if name not in self.schema.names]
-        if more:
-            raise BadArgument(
-                f"{result} has columns that the first result does not have: {', '.join(more)}; give the columns that"
-                " you want with .schema(...), or with schema= of collect",
-                argument="schema",
-            )
 
 
 def _table(result: Row) -> pa.Table:

@@ -126,6 +126,7 @@ OPTIONS = (
     Option("error", _text, "", frozenset((SOURCE,))),
     Option("strategy", lambda name, text: canonical(text), "", frozenset((SOURCE,))),
     Option("emit", _one_of("references", "rows"), "references", frozenset((SOURCE,))),
+    Option("noted", _text, "", frozenset((SOURCE,))),
     Option("function", _text, "", frozenset((SOURCE,))),
     Option("maxChunksPerTrigger", _whole(1, limits.RESERVE_CHUNKS_MAX), 1000, frozenset((SOURCE,))),
     Option("chunksPerTask", _whole(1, limits.RESERVE_CHUNKS_MAX), 0, frozenset((SOURCE,))),

@@ -48,7 +48,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     it takes the consumer's epoch with its first call and keeps it.
     """
 
-    def __init__(self, settings: Settings, schema: StructType) -> None:
+    def __init__(self, settings: Settings, schema: StructType, chosen: bool = True) -> None:
         settings.need(
             "consumer", "the name under which the queue keeps this query's place; the sink needs the same"
         )
@@ -58,6 +58,7 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.rows and not self._foreign:
             settings.need("run", "with emit=rows source and sink share a text that is new for every start")
         self.schema = arrow_of(schema)
+        self.chosen = chosen  # who chose the columns knows that there may be others
         self._epoch = 0
         self._targets: list[int] | None = None  # with availableNow: the submissions that existed at the start
         self._heart = None
@@ -245,7 +246,8 @@ class ChunkStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         refused: list[str] = []
         for row in partition.rows:
             try:
-                table = fitted(table_of(row), self.schema, origin_of(row), f"the payload of {told(row)}")
+                what = f"the payload of {told(row)}"
+                table = fitted(table_of(row), self.schema, origin_of(row), what, self.chosen)
             except self._of_the_chunk as error:
                 refused.append(self._fail(row, error))
                 continue
