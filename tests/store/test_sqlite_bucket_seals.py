@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +121,16 @@ def test_a_bucket_queue_refuses_a_value_that_turned_into_another(path: Path, sql
     change(path, sql)
     with pytest.raises(StoreCorrupt, match="damaged"):
         drained(path)
+
+
+def test_damage_that_stops_the_repairer_is_told_of(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    change(path, f"UPDATE buckets SET state = 'gone' {LAST.format('buckets')}")
+    end = time.monotonic() + 30.0
+    with fairway.open(path, "events", kind="bucket"):
+        while not (told := [r.getMessage() for r in caplog.records if "cannot repair" in r.getMessage()]):
+            assert time.monotonic() < end, "nothing was said"
+            time.sleep(0.02)
+    assert len(told) == 1 and "Queue events cannot repair its buckets" in told[0] and "damaged" in told[0]
 
 
 def test_a_listing_refuses_a_name_that_turned_into_another(path: Path) -> None:

@@ -1,6 +1,6 @@
 """The office: one open bucket queue in this process, with its slots, its reader and its repairer.
 
-Guards: one put at a time fills a bucket; what the repairer's thread meets never reaches a caller.
+Guards: one put at a time fills a bucket; what the repairer's thread meets never reaches a caller, and is told of.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from fairway.limits import (
     REPAIR_SECONDS,
 )
 from fairway.runtime.bucket.running import run
+from fairway.runtime.failing import Failing
 
 R = TypeVar("R")
 _FORK_SECONDS = 2.0  # a statement takes milliseconds
@@ -159,14 +160,21 @@ class Office:
     def _repair(self) -> None:
         candidate = Candidate(self.name, self.node)
         repairer = Repairer(self.name, self.queue.generation)
-        deletes_at = 0.0
+        failing, deletes_at = Failing(self.name), 0.0
         while not self._closed.wait(REPAIR_SECONDS):
-            with suppress(FairwayError):  # the next round, or another node, goes on with it
+            reason = None
+            try:
                 if self._round(elect(candidate, time.monotonic())):
                     self._round(beating(candidate, repair(repairer), time.monotonic))
                     if time.monotonic() >= deletes_at:
                         deletes_at = time.monotonic() + DELETES_SECONDS
                         self._round(beating(candidate, naming.finish_deletes(), time.monotonic))
+            except Closed:
+                return
+            except FairwayError as error:  # the next round, or another node, goes on with it
+                reason = str(error)
+            if self._going():
+                failing.tell("repair its buckets", reason)
 
     def _round(self, machine: Machine[R]) -> R:
         return run(machine, self._storage, self._closed.wait, going=self._going)
