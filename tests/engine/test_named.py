@@ -366,8 +366,9 @@ def test_a_batch_that_names_a_chunk_of_another_is_refused() -> None:
         {"completed": [Complete(some(two, new))], "failed": [Fail(late, "no")]},
     ):
         for who in ({"epoch": epoch}, {"run": "first"}):
-            with pytest.raises(BadArgument, match=where):
+            with pytest.raises(BadArgument, match=where) as caught:
                 finish(desk, **who, **bad)
+            assert caught.value.details["argument"] == [*bad][-1]
         desk.restart()
     assert desk.stats().chunks_leased == 2
     assert finish(desk, epoch, completed=[Complete(some(two, new))]).rest == 1

@@ -88,7 +88,8 @@ def _check(command: Finish) -> None:
 def _check_named(state: State, command: Finish, handed: list[Named], found: Found) -> None:
     """What comes for a chunk after its batch was settled has no place, and must not go without a word."""
     known = {(named.epoch, named.count) for named in handed}
-    for one in (*command.completed, *command.failed):
+    spoken = [("completed", one) for one in command.completed] + [("failed", one) for one in command.failed]
+    for argument, one in spoken:
         for part in one.parts:
             if (part.epoch, part.count) in known or not part.spans:
                 continue
@@ -98,7 +99,7 @@ def _check_named(state: State, command: Finish, handed: list[Named], found: Foun
             raise BadArgument(
                 f"chunk {index} of submission {id}{told} is of no batch that consumer {command.consumer!r} was handed"
                 " and has not trimmed; nothing was settled",
-                argument="completed",
+                argument=argument,
                 submission=id,
                 index=index,
             )
