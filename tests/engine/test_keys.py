@@ -153,6 +153,20 @@ def test_lookups_that_began_together_find_one_submission(stored: bool) -> None:
     assert not desk.state.recent_keys._values or not stored, "what no read can be older than is let go"
 
 
+def test_a_lookup_does_not_count_on_what_is_kept_for_an_earlier_one() -> None:
+    """The key is stored, and kept for an earlier lookup alone; a call that looks for another key finds it too."""
+    desk = Desk()
+    earlier = desk.engine.lookups(Call(Submit([keyed(key="other")])))
+    ((x, _),) = submit(desk, keyed())
+    call = Call(Submit([keyed(), keyed(key="new")]))
+    later = desk.engine.lookups(call)
+    desk.engine.looked(earlier)
+    desk.submit("z")
+    assert ("a", "k") not in desk.state.recent_keys, "it was let go"
+    told = answer(desk.engine.execute(call, desk.now, later.read(desk.store)))
+    assert told.ids[0] == x and told.known == [True, False]
+
+
 def test_a_lookup_that_was_given_up_lets_go_of_what_was_kept_for_it() -> None:
     desk = Desk()
     lookups = desk.engine.lookups(Call(Submit([keyed(key="other")])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.engine.commands import Complete, Part
+from fairway.engine.commands import Call, Complete, Part
 from fairway.errors import BadArgument, TooLarge
 from fairway.limits import CALL_CHUNKS_MAX
 from fairway.model.page import results_of
@@ -218,6 +218,25 @@ def test_the_answer_that_lets_an_ended_submission_leave_memory_does_not_change_t
     for _ in range(3):
         desk.submit("z")
     assert x not in desk.state.recent_ends and x not in desk.state.runs, "then it does leave"
+
+
+def test_a_completion_does_not_count_on_an_end_that_is_kept_for_an_earlier_lookup() -> None:
+    """One of its submissions left memory long ago; the other ended lately, and is stored."""
+    desk = Desk()
+    x, y = desk.submit(), desk.submit()
+    first, second = desk.reserve(1), desk.reserve(1)
+    desk.complete(first)
+    desk.submit("z"), desk.submit("z")
+    earlier = desk.engine.lookups(Call(Complete(parts(first))))
+    assert earlier is not None
+    desk.complete(second)
+    call = Call(Complete(parts(first) + parts(second)))
+    later = desk.engine.lookups(call)
+    desk.engine.looked(earlier)
+    desk.submit("z")
+    assert y not in desk.state.recent_ends, "it was let go"
+    draft = desk.engine.execute(call, desk.now, later.read(desk.store))
+    assert [outcome for outcome, _ in draft.reply.outcomes] == ["already"], (x, y)
 
 
 def test_an_attempt_is_never_issued_twice() -> None:

@@ -44,6 +44,14 @@ class Recent(Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         return key in self._values
 
+    def surely_stays(self, key: K, stored: int) -> bool:
+        """Whether a read that begins now may leave it out: its group comes after the last one that is stored.
+
+        What is stored may be let go of while that read is out, if an earlier one ends; the read sees it.
+        """
+        found = self._values.get(key)
+        return found is not None and found[0] > stored
+
     def stored(self, keys: list[K], number: int, reads_begun: int, oldest_read: int) -> None:
         """The group with these keys is stored; let go of what no open read can be older than."""
         if keys:

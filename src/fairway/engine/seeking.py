@@ -128,9 +128,9 @@ class Seeking:
         return [id for id in ids if id not in self._state.runs and self._unknown(id)]
 
     def _keys(self, command: Submit) -> list[tuple[str, str]]:
-        recent = self._state.recent_keys
+        recent, stored = self._state.recent_keys, self._state.stored_number
         given = [(d.tenant, d.key) for offer in command.offers if (d := offer.described).key]
-        return [where for where in given if where not in recent]
+        return [where for where in given if not recent.surely_stays(where, stored)]
 
     def _handed_back(self, call: Call, command: Reserve) -> set[int]:
         """The submissions of a reservation that was made before and is asked for again."""
@@ -151,7 +151,9 @@ class Seeking:
         return {span[0] for named in lapsed for span in named.spans}
 
     def _unknown(self, id: int) -> bool:
-        return id not in self._state.runs and id not in self._state.recent_ends and 0 < id < 1 << 63
+        state = self._state
+        here = id in state.runs or state.recent_ends.surely_stays(id, state.stored_number)
+        return not here and 0 < id < 1 << 63
 
     def close(self, ticket: int) -> None:
         """A lookup was used or given up."""
