@@ -1212,6 +1212,18 @@ def test_a_small_window_hands_out_what_it_sees() -> None:
     assert check_history(s.history()) == []
 
 
+@pytest.mark.parametrize(("window", "wrong"), [(2, False), (0, True)])
+def test_what_a_small_window_parked_until_it_is_due_may_be_passed_over(window: int, wrong: bool) -> None:
+    s = Story()
+    s.recorder.lines[0] = Header(window=window)
+    s.submit(10, not_before=BEGIN + 1.0)
+    s.submit(11)
+    s.wait(2.0)
+    s.reserve(1, (11, 0, 1, 1), strategy="Fair")
+    s.reserve(2, (10, 0, 1, 1), strategy="Fair", run={"not_before": BEGIN + 1.0})
+    assert bool(check_named("fifo_inside_a_tenant")(s.history())) is wrong
+
+
 def test_who_is_paused_is_passed_over() -> None:
     s = Story()
     s.submit(10, tenant="a")
@@ -1346,6 +1358,28 @@ def test_a_back_off_says_nothing_of_what_was_handed_out_before(lost: bool) -> No
     s.wait(30.0 if lost else 10.0)
     s.reserve(3, (10, 0, 1, 2))
     assert bool(check_named("back_off_holds")(s.history())) is not lost
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_the_first_answer_of_a_reservation_may_come_after_a_later_one(attempt: int) -> None:
+    """Another process takes the name over, and is handed it back before the first one hears of it."""
+    s = Story()
+    s.submit(10)
+    s.reserve(1, (10, 0, 1, 1), seconds=1.0)
+    s.wait(2.0)
+    args = {"max": 1, "lease_seconds": 60.0, "consumer": "c", "seq": 1}
+    first = s.ask("reserve", **args, consumer_epoch=1)
+    ok = {"epoch": 1, "count": 2, "deadline": s.t + 60.0}
+    runs = [s._run(10, {})]
+    s.go(
+        "reserve",
+        ok | {"spans": [[10, 0, 1, attempt + 2]], "runs": runs},
+        who="bob",
+        **args,
+        consumer_epoch=2,
+    )
+    s.answer(first, ok | {"spans": [[10, 0, 1, attempt + 1]], "runs": runs})
+    assert bool(check_named("attempts_are_counted")(s.history())) is (attempt > 1)
 
 
 def shrunk(asked_late: bool) -> Story:

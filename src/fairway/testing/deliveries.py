@@ -76,6 +76,11 @@ def by_answer(request: Request) -> dict[Receipt, Request]:
     return found
 
 
+def age_of(spans: list[list[int]]) -> tuple[int, int]:
+    """What sorts the answers of one reservation: it only shrinks, and the attempts of its chunks only rise."""
+    return -sum(count for _, _, count, _ in spans), sum(count * attempt for _, _, count, attempt in spans)
+
+
 def _is_full(one: Try) -> bool:
     return one.answered and bool(one.ok.get("spans"))
 

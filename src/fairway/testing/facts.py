@@ -20,6 +20,7 @@ from fairway.testing.deliveries import (
     Delivery,
     Hand,
     Receipt,
+    age_of,
     by_answer,
     is_trimmed,
     name_of,
@@ -133,8 +134,7 @@ class Facts:
             for receipt, told in by_answer(request).items():
                 by_receipt.setdefault(receipt, []).append(told)
         for receipt, requests in sorted(by_receipt.items()):
-            # A named reservation only shrinks, so the answer with most chunks is the oldest.
-            requests.sort(key=lambda r: (-sum(span[2] for span in r.ok["spans"]), r.end))
+            requests.sort(key=lambda r: (*age_of(r.ok["spans"]), r.end))
             delivery = self._delivery(receipt, requests[0])
             for other in requests[1:]:
                 same_name = delivery.named and name_of(delivery.request) == name_of(other)

@@ -47,7 +47,7 @@ def _disturbs_fifo(history: History) -> Iterator[int]:
         if request.possible:
             yield request.begin
     for offered in facts.offers:
-        if offered.given.get("delay_seconds"):
+        if offered.given.get("delay_seconds") or offered.given.get("not_before"):
             yield offered.request.begin
     for request in history.of("reserve"):
         if request.args.get("consumer") or any("(" in one for one in strategies_of(facts, request)):
