@@ -1382,6 +1382,18 @@ def test_the_first_answer_of_a_reservation_may_come_after_a_later_one(attempt: i
     assert bool(check_named("attempts_are_counted")(s.history())) is (attempt > 1)
 
 
+@pytest.mark.parametrize("seconds", [4000.0, 10.0])
+def test_a_name_that_was_forgotten_begins_again_also_for_who_asked_first(seconds: float) -> None:
+    """What was sent first is answered last, after the name was silent for long."""
+    s = Story(consumer_silent_seconds=60.0)
+    s.note("start", clock=BEGIN)
+    s.ask("join", consumer="c", number=1)
+    s.go("join", 1, consumer="c", number=2)
+    s.wait(seconds)
+    s.go("join", 1, consumer="c", number=1)
+    assert bool(check_named("consumers_are_fenced")(s.history())) is (seconds < 600.0)
+
+
 def shrunk(asked_late: bool) -> Story:
     """A reservation loses chunk 1 before chunk 0 is completed, or after; its first answer is told only then."""
     s = Story()

@@ -100,7 +100,7 @@ def check_consumers_are_fenced(history: History) -> list[Violation]:
                 what = f"epoch {epoch} of {request.args['consumer']!r} spoke after {join.ok}"
                 violations.append(found("consumers_are_fenced", what, join, request))
     epochs: dict[tuple[str, int], Request] = {}
-    for join in joins:
+    for join in sorted(joins, key=lambda r: r.end):
         key = (join.args["consumer"], join.ok)
         before = epochs.get(key)
         if before is not None and facts.seconds_at_most(before, join.good) < 10 * silent:
