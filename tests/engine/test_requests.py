@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairway.engine.commands import (
+    Call,
     Cancel,
     Complete,
     Configure,
@@ -13,6 +14,7 @@ from fairway.engine.commands import (
     Join,
     Pause,
     Redrive,
+    Register,
     Release,
     Renew,
     Reserve,
@@ -121,6 +123,19 @@ def test_a_client_is_registered_before_its_first_number_and_ids_are_never_given_
         desk.call(Goodbye(), ids[-1])
         desk.restart()
     assert len(set(ids)) == 5
+
+
+def test_the_id_of_a_client_that_was_forgotten_before_its_group_was_closed_is_not_given_again() -> None:
+    """The disk stands still for longer than a client may be silent."""
+    desk = Desk()
+    desk.configure(client_silent_seconds=1.0)
+    draft = desk.engine.execute(Call(Register()), desk.now)
+    desk.now += 2.0
+    desk.engine.tick(desk.now)
+    desk.settle()
+    assert draft.reply not in desk.state.clients
+    desk.restart()
+    assert desk.register() > draft.reply
 
 
 def test_a_client_is_forgotten_after_a_day_of_silence() -> None:
