@@ -1382,6 +1382,19 @@ def test_the_first_answer_of_a_reservation_may_come_after_a_later_one(attempt: i
     assert bool(check_named("attempts_are_counted")(s.history())) is (attempt > 1)
 
 
+@pytest.mark.parametrize("days", [31, 1])
+def test_a_key_that_ran_out_is_free_also_for_who_asked_first(days: int) -> None:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    offer = {"tenant": "", "total": 1, "policy": "dead_letter", "key": "k"}
+    s.ask("submit", offers=[offer], number=1)
+    s.submit(10, key="k", number=2)
+    s.submit(10, key="k", known=True, number=3)
+    s.wait(days * 86_400.0)
+    s.go("submit", {"ids": [11], "known": [False]}, offers=[offer], number=1)
+    assert bool(check_named("keys_name_one_submission")(s.history())) is (days < 30)
+
+
 @pytest.mark.parametrize("seconds", [4000.0, 10.0])
 def test_a_name_that_was_forgotten_begins_again_also_for_who_asked_first(seconds: float) -> None:
     """What was sent first is answered last, after the name was silent for long."""

@@ -135,8 +135,8 @@ def check_keys_name_one_submission(history: History) -> list[Violation]:
 
 
 def _may_have_expired(facts: Facts, offers: list[Offered]) -> bool:
-    first, last = offers[0].request, offers[-1].request
-    high = facts.clock_high(last.end, last.end_t)
+    first = offers[0].request
+    high = max(facts.clock_high(offered.request.end, offered.request.end_t) for offered in offers)
     return high - facts.clock_low(first.begin, first.begin_t) >= KEY_SECONDS
 
 
