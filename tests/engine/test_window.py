@@ -622,7 +622,7 @@ def test_places_are_given_up_only_with_the_group_that_saves_their_a(monkeypatch:
     desk.restart()
     new = desk.message("a")
     late: Engine = old
-    late.state.filling.touched = True
+    late.state.next_count += 1  # something is to be stored
     closing = late.close_group(desk.now)
     assert closing is not None and closing.group is not None
     with pytest.raises(Fenced):

@@ -92,7 +92,8 @@ def close(state: State, range_id: int) -> Closing | None:
     """Close the filling group; None if there is nothing to store and nobody to answer."""
     filling, number = state.filling, state.number
     carries = state.aside.slice is not None
-    if filling.empty and not state.dirty.urgent and not filling.drops and not filling.puts and not carries:
+    dirty = state.dirty.urgent or filling.drops or filling.puts or state.given != state.closed_given
+    if filling.empty and not dirty and not carries:
         if not filling.drafts:
             return None
         state.filling = Filling()
@@ -128,6 +129,7 @@ def close(state: State, range_id: int) -> Closing | None:
     state.syncs += filling.sync
     state.filling = Filling()
     state.number += 1
+    state.closed_given = state.given
     return Closing(group, filling, number, state.last_id)
 
 

@@ -32,7 +32,6 @@ class Filling:
         "results",
         "rows",
         "sync",
-        "touched",
         "usual",
         "usual_body",
     )
@@ -56,7 +55,6 @@ class Filling:
         self.sync = False
         self.usual: Usual | None = None  # the last end that was like others, and its body
         self.usual_body = b""
-        self.touched = False  # the meta body changed (an id or a count was given)
 
     def tell(self, what: What, now: float, span: tuple[int, ...], detail: str) -> None:
         """One more thing of a kind that often happens to many submissions in a row."""
@@ -71,5 +69,5 @@ class Filling:
         """Whether there is nothing to store."""
         return not (
             self.records or self.rows or self.ends or self.moves or self.keys or self.results or self.events
-            or self.purge or self.purge_keys or self.purge_events_before or self.touched
+            or self.purge or self.purge_keys or self.purge_events_before
         )  # fmt: skip

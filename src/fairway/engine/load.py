@@ -94,6 +94,7 @@ def _empty(meta: Meta, start: Start) -> State:
     state = State(start.queue, meta.queue_number, epoch, body, tables, plans)
     state.runs, state.roll = runs, Roll(runs)
     state.last_id = max(state.last_id, start.above_id)
+    state.closed_given = state.given
     state.number = meta.number + 1
     state.stored_number = meta.number
     state.aside.rows_max = start.window_rows

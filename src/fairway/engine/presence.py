@@ -23,7 +23,7 @@ def register(state: State) -> int:
     state.next_client += 1
     state.clients[id] = Client(state.now)
     state.dirty.write_now(Kind.CLIENT, id)
-    state.filling.sync = state.filling.touched = True  # also if it is forgotten before the group is closed
+    state.filling.sync = True
     plan_silence_check(state)
     return id
 

@@ -168,6 +168,7 @@ class State:
         self.number = 0  # of the filling group
         self.stored_number = 0  # of the last stored one
         self.stored_id = body.last_id  # the highest id in it or before it
+        self.closed_given = self.given  # as the last closed group has it
         self.dirty = Dirty()
         self.recent_ends: Recent[int, Run] = Recent()
         self.recent_keys: Recent[tuple[str, str], KeyRow] = Recent()
@@ -175,6 +176,11 @@ class State:
         # counters since the start
         self.groups = self.calls = self.syncs = 0
         self.handed = self.completed = self.died = 0  # chunks
+
+    @property
+    def given(self) -> tuple[int, int, int]:
+        """The last numbers of each kind that were given, whatever became of what has them."""
+        return self.last_id, self.next_count, self.next_client
 
     def tenant(self, name: str) -> Tenant:
         """The tenant, made if it is new."""
