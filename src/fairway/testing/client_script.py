@@ -68,7 +68,7 @@ class Script:
         inline = message or (total <= _MANY and dice.random() < 0.6)
         payloads = [payload_of(mark, i) for i in range(total)] if inline and total else None
         pages, starts = payload_pages(payloads) if payloads else ((), ())
-        key = dice.choice(("k1", "k2", f"k{mark}")) if dice.random() < 0.25 else ""
+        key = dice.choice(("k1", "k2", f"k{mark}")) if dice.random() < profile.keys else ""
         fingerprint = dice.choice((b"same", b"same", b"other")) if key else b""
         timed = profile.delays and dice.random() < 0.3
         described = Described(

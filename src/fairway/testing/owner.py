@@ -16,7 +16,7 @@ from fairway.engine.closing import Closing
 from fairway.engine.commands import Call, Reserved
 from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
-from fairway.engine.lookups import Found
+from fairway.engine.lookups import Found, Lookups
 from fairway.engine.reads import Answer, Read
 from fairway.engine.state import Start
 from fairway.errors import FairwayError, Fenced, GroupUnknown, StoreFailed
@@ -37,6 +37,15 @@ class Said(msgspec.Struct):
     error: FairwayError | None = None
 
 
+class Look(msgspec.Struct):
+    """A call that waits for what it looks up, and what was found; None: it was not read yet."""
+
+    sent: Any
+    call: Call
+    lookups: Lookups
+    found: Found | None = None
+
+
 class Owner:
     """An engine, its store handle, and what is on its way in and out."""
 
@@ -45,7 +54,7 @@ class Owner:
         self.meta = store.take_over()
         self.engine = load(store, self.meta, start)
         self.inbox: deque[tuple[Any, Call]] = deque()
-        self.looked: deque[tuple[Any, Call, Found]] = deque()
+        self.looks: list[Look] = []  # of calls that are not carried out yet
         self.outbox: deque[Said] = deque()
         self.open: dict[int, tuple[Any, Draft]] = {}  # drafts that have not left, by id
         self.closing: Closing | None = None
@@ -57,26 +66,42 @@ class Owner:
         """Something sent arrives."""
         self.inbox.append((sent, call))
 
-    def execute(self, now: float, linger: bool = False) -> None:
-        """Carry out the next call that arrived; one that lingers has read the store and waits for `execute_looked`."""
+    def execute(self, now: float, linger: bool = False, late: bool = False) -> None:
+        """Carry out the next call that arrived; one that lingers waits for `execute_looked`, and may read the store
+        only then."""
         if self.engine.next_due <= now:
             self.engine.tick(now)
         sent, call = self.inbox.popleft()
         lookups = self.engine.lookups(call)
-        found = None if lookups is None else lookups.read(self.store)
-        if found is not None and found.lodges and not self._owns():
-            self.inbox.appendleft((sent, call))
+        if lookups is None:
+            self._execute(sent, call, now, None)
+            return
+        self.looks.append(Look(sent, call, lookups))
+        if not (linger and late):
+            self._look(self.looks[-1])
+        if self.looks and not linger:
+            self._execute_look(self.looks.pop(), now)
+
+    def _look(self, look: Look) -> None:
+        """The store is read; what may be a later owner's is not looked at."""
+        look.found = look.lookups.read(self.store)
+        if look.found.lodges and not self._owns():
             self._end(Fenced())
-        elif found is not None and linger:
-            self.looked.append((sent, call, found))
-        else:
-            self._execute(sent, call, now, found)
 
     def execute_looked(self, now: float) -> None:
-        """Carry out the calls whose reads are done, though much may have happened since."""
-        while self.looked:
-            sent, call, found = self.looked.popleft()
-            self._execute(sent, call, now, found)
+        """Carry out the calls that linger, though much may have happened since."""
+        while self.looks:
+            self.execute_look(now, 0)
+
+    def execute_look(self, now: float, which: int) -> None:
+        """Carry out one of them."""
+        if self.looks[which].found is None:
+            self._look(self.looks[which])
+        if self.looks:
+            self._execute_look(self.looks.pop(which), now)
+
+    def _execute_look(self, look: Look, now: float) -> None:
+        self._execute(look.sent, look.call, now, look.found)
 
     def _execute(self, sent: Any, call: Call, now: float, found: Found | None) -> None:
         draft = self.engine.execute(call, now, found)
@@ -154,11 +179,11 @@ class Owner:
         self.alive = False
         for sent, _ in list(self.open.values()):
             self.outbox.append(Said(sent, error=error))
-        for sent, *_ in (*self.inbox, *self.looked):
+        for sent in (*(sent for sent, _ in self.inbox), *(look.sent for look in self.looks)):
             self.outbox.append(Said(sent, error=error))
         self.open.clear()
         self.inbox.clear()
-        self.looked.clear()
+        self.looks.clear()
         self.reads.clear()
         self.read.clear()
         self.closing = None
@@ -170,6 +195,11 @@ class Owner:
             if other is sent and not draft.answered:
                 self.engine.abandon(draft)
                 del self.open[id(draft)]
+
+    def give_up_look(self, look: Look) -> None:
+        """The caller of a call that lingers is gone: nothing of it happened."""
+        self.looks.remove(look)
+        self.engine.looked(look.lookups)
 
     def payloads(self, reply: Reserved) -> list[list[Any]]:
         """The inline payloads of a reservation, read after its group is stored."""

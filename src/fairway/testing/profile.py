@@ -108,6 +108,10 @@ class Profile(msgspec.Struct):
     brief: bool = True  # leases may be shorter than the queue's own
     plan_steps: int = 0  # runs that a new plan takes in at a time; 0: all at once
     journal_groups: int = 0  # groups for which an object may differ from its stored form; 0: as shipped
+    keys: float = 0.25  # offers with an idempotency key
+    scattered: bool = (
+        False  # calls that look things up are many, end in any order, and may read the store late
+    )
     skew_seconds: float = 0.0  # how far the clocks of two owners' machines may be apart
 
     @property
@@ -164,6 +168,8 @@ def profile_of(seed: int) -> Profile:
         profile.ops |= {"named": 40.0, "trim": 4.0, "complete": 30.0}  # else names are seldom asked for again
     if Random(f"rows {seed}").random() < 0.12:
         profile.ops |= BATCHES
+    if Random(f"looks {seed}").random() < 0.2:
+        profile.scattered, profile.keys, profile.pump_rate = True, 0.6, 0.1
     if profile.window and slices.random() < 0.4:
         _in_order(profile, calm=slices.random() < 0.5)
     return profile

@@ -16,7 +16,8 @@ from fairway.testing.world import ZOMBIES_MAX, World
 
 _OPEN_CALLS_MAX = 3
 _DOES = ("execute", "execute", "execute", "look", "looked", "close", "store", "deliver")
-_DOES_READING = (*_DOES, "begin", "read", "read", "delivered", "delivered")
+_DOES_SCATTERED = (*_DOES, "look", "look", "look", "looked", "looked", "close", "store")
+_READS = ("begin", "read", "read", "delivered", "delivered")
 
 
 def step(world: World, dice: Random) -> None:
@@ -78,12 +79,19 @@ def _work(world: World, owner: Owner, dice: Random) -> None:
     if dice.random() < world.profile.pump_rate:
         world.pump(owner, dice, loss)
         return
-    for _ in range(dice.randint(0, 4)):
+    does = _DOES_SCATTERED if world.profile.scattered else _DOES
+    if world.profile.reads_on:
+        does += _READS
+    for _ in range(dice.randint(0, 8 if world.profile.scattered else 4)):
         if not owner.alive:
             break
-        what = dice.choice(_DOES_READING if world.profile.reads_on else _DOES)
+        what = dice.choice(does)
         if what in ("execute", "look") and owner.inbox:
-            owner.execute(world.clock(owner), linger=what == "look")
+            late = world.profile.scattered and dice.random() < 0.5
+            owner.execute(world.clock(owner), linger=what == "look", late=late)
+        elif what == "looked" and world.profile.scattered:
+            if owner.looks:
+                owner.execute_look(world.clock(owner), dice.randrange(len(owner.looks)))
         elif what == "looked":
             owner.execute_looked(world.clock(owner))
         elif what == "close":
@@ -189,6 +197,8 @@ def _caller_dies(world: World, dice: Random) -> bool:
                 and not draft.answered
             ):
                 owner.abandon(sent)
+        for look in [look for look in owner.looks if world.profile.scattered and look.sent.caller is caller]:
+            owner.give_up_look(look)
     caller.forget_me()
     caller.held.clear()
     caller.consumer_epoch = 0

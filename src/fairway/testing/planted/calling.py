@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from fairway.engine import backlog, due, ending, presence, steering, submitting, waiting
 from fairway.engine.clients import Client
+from fairway.engine.recent import Recent
 from fairway.engine.run import Run
 from fairway.engine.state import State
 from fairway.testing.planted.planting import plant, wrong
@@ -61,6 +62,11 @@ def any_content(state: State, offers: list[Any], found: Any) -> Any:
         if where[1] and key is not None and not 0 < key.expires <= state.now:
             known[where] = key.id
     return known
+
+
+@wrong("a lookup counts on what is kept for another", Recent, "surely_stays")
+def stays(self: Recent[Any, Any], key: Any, stored: int) -> bool:
+    return key in self
 
 
 # -- what a run waits for
