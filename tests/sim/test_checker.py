@@ -1172,6 +1172,107 @@ def not_preferred(strategy: str, *, before: bool = False, out: str = "", tenant:
     return s
 
 
+# -- what a consumer is told and handed
+
+
+def consumer_reserves(s: Story, count: int, *spans: tuple[int, int, int, int], seq: int = 1) -> None:
+    """As it is where a consumer may be silent for 10 s."""
+    run = {"policy": "dead_letter"}
+    s.reserve(count, *spans, seconds=10.0, consumer="c", consumer_epoch=1, seq=seq, run=run)
+
+
+def after_a_sign(*, sign: bool) -> Story:
+    s = Story(consumer_silent_seconds=10.0)
+    s.note("start", clock=BEGIN)
+    s.submit(10)
+    consumer_reserves(s, 1, (10, 0, 1, 1))
+    s.wait(8.0)
+    if sign:
+        s.go("trim", None, consumer="c", consumer_epoch=1, seq=0, complete=False)
+    s.wait(8.0)
+    s.reserve(2, (10, 0, 1, 2))
+    return s
+
+
+@planted
+def no_double_lease__of_a_consumer_that_gave_a_sign() -> Story:
+    return after_a_sign(sign=True)
+
+
+def taken_over(before: int, after: int, attempt: int = 1, *, done: bool = False) -> Story:
+    s = Story()
+    s.submit(10, 5)
+    s.go("join", 1, consumer="c")
+    named(s, 1, (10, 0, before, 1))
+    if done:
+        s.settle("complete", 1, (10, 0, 1), outcome="done")
+    s.go("join", 2, consumer="c", who="bob")
+    named(s, 1, (10, 0, after, attempt), epoch=2)
+    return s
+
+
+@planted
+def taken_over_is_halved() -> Story:
+    return taken_over(4, 3)
+
+
+@planted
+def taken_over_is_halved__alone() -> Story:
+    return taken_over(1, 1)
+
+
+def refused(op: str, error: str, *, cause: bool, **args: Any) -> Story:
+    """A refusal, and what explains it if there is a cause."""
+    s = Story(consumer_silent_seconds=10.0)
+    s.note("start", clock=BEGIN)
+    s.submit(10, 2, key="k")
+    s.go("join", 1, consumer="c", run="r")
+    consumer_reserves(s, 1, (10, 0, 2, 1))
+    if cause:
+        _CAUSES[error](s)
+    else:
+        _NO_CAUSES.get(error, lambda s: None)(s)
+    s.go(op, error=error, **args)
+    s.show(10, total=2)
+    return s
+
+
+_CAUSES: dict[str, Callable[[Story], Any]] = {
+    "seq_trimmed": lambda s: s.go("trim", consumer="c", consumer_epoch=1, seq=2, complete=True),
+    "consumer_fenced": lambda s: s.ask("join", consumer="c", who="bob", run="another"),
+    "already_ended": lambda s: s.ask("redrive", sub=10),
+    "nothing_to_redrive": lambda s: None,
+    "reservation_open": lambda s: s.settle("complete", 1, (10, 0, 1), outcome="done"),
+    "reservation_lapsed": lambda s: s.wait(11.0),
+    "lease_lost": lambda s: s.settle("fail", 1, (10, 0, 1), outcome="retrying"),
+    "key_conflict": lambda s: s.submit(11, 2, key="k"),
+}
+_NO_CAUSES: dict[str, Callable[[Story], Any]] = {
+    "nothing_to_redrive": lambda s: s.show(10, total=2, state="cancelled"),
+    "reservation_open": lambda s: s.settle("complete", 1, (10, 0, 2), outcome="done"),
+    "reservation_lapsed": lambda s: s.wait(9.0),
+}
+_C = {"consumer": "c", "consumer_epoch": 1}
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "seq_trimmed": ("reserve", {**_C, "seq": 2, "max": 1}),
+    "consumer_fenced": ("finish", {"consumer": "c", "run": "r", "whole": False, "parts": [], "failed": []}),
+    "already_ended": ("cancel", {"sub": 10}),
+    "nothing_to_redrive": ("redrive", {"sub": 10}),
+    "reservation_open": ("trim", {**_C, "seq": 1, "complete": False}),
+    "reservation_lapsed": ("trim", {**_C, "seq": 1, "complete": True}),
+    "lease_lost": ("finish", {**_C, "whole": True, "parts": [], "failed": []}),
+    "key_conflict": ("redrive", {"sub": 10}),
+}
+
+
+def _told_without_cause(error: str) -> Callable[[], Story]:
+    op, args = REFUSED[error]
+    return lambda: refused(op, error, cause=False, **args)
+
+
+PLANTED |= {f"refusals_have_a_cause__{error}": _told_without_cause(error) for error in REFUSED}
+
+
 # -- the tests
 
 
@@ -1546,6 +1647,26 @@ def test_a_later_step_may_choose_where_an_earlier_one_may_be_full_or_has_nothing
     for story in (tell(DISTINCT, before=True), tell(DISTINCT, out="lost"), tell(DISTINCT, tenant="a")):
         assert check_named("earlier_steps_come_first")(story.history()) == []
     assert check_named("earlier_steps_come_first")(tell(DISTINCT, out="done").history())
+
+
+def test_a_consumer_that_gave_no_sign_loses_what_it_had() -> None:
+    assert check_named("no_double_lease")(after_a_sign(sign=False).history()) == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [taken_over(4, 2), taken_over(1, 1, 2), taken_over(4, 4, done=True)],
+    ids=["half", "alone", "begun"],
+)
+def test_a_consumer_is_handed_half_or_what_was_begun(told: Story) -> None:
+    assert check_named("taken_over_is_halved")(told.history()) == []
+
+
+@pytest.mark.parametrize("error", REFUSED)
+def test_a_refusal_with_a_cause_is_sound(error: str) -> None:
+    op, args = REFUSED[error]
+    told = refused(op, error, cause=True, **args)
+    assert check_named("refusals_have_a_cause")(told.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

@@ -317,6 +317,11 @@ class Facts:
         """The owner's clock at a place is at most this."""
         return max([note.args["clock"] + (t - note.t) for at, note in self.starts if at < place], default=t)
 
+    def heard_at(self, request: Request) -> float:
+        """When a request was carried out at the earliest, on the clock of whichever owner did it."""
+        starts = [note.args["clock"] for at, note in self.starts if request.begin < at < request.end]
+        return min([self.clock_low(request.begin, request.begin_t), *starts])
+
     def restarted(self, after: int, before: int) -> bool:
         return any(after < at < before for at, _ in self.starts)
 

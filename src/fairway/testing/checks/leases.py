@@ -6,9 +6,10 @@ Guards: DESIGN promise 2, and that a chunk is handed out again only after its ea
 from __future__ import annotations
 
 from fairway.limits import RESTORED_LEASE_SECONDS
-from fairway.testing.deliveries import ChunkId, Hand
+from fairway.testing.deliveries import ChunkId, Hand, name_of
 from fairway.testing.facts import SLACK_SECONDS, Chunk, Facts, Settling, facts_of, over_at
 from fairway.testing.history import History, Request
+from fairway.testing.signs import until_silent
 from fairway.testing.violation import Violation, found
 
 ACCEPTED = ("done", "already", "retrying", "dead", "renewed", "released")
@@ -50,10 +51,7 @@ def held_until(facts: Facts, id: ChunkId, first: Hand, second: Hand) -> float:
         for one in chunk.settled(first.receipt, *_ENDS_LEASE)
     ):
         return 0.0
-    if first.delivery.named and (
-        _asked_again(facts, first)  # it may have shrunk
-        or (facts.may_be_trimmed(first.delivery, end) and may_have_ended(facts, id, first, end))
-    ):
+    if first.delivery.named and _may_let_go(facts, id, first, end):
         return 0.0
     until = first.delivery.deadline
     last_begin = -1
@@ -66,7 +64,7 @@ def held_until(facts: Facts, id: ChunkId, first: Hand, second: Hand) -> float:
         # Two renewals that overlap: nobody knows which came last.
         until = deadline if renewal.request.begin > last_begin else min(until, deadline)
         last_begin = max(last_begin, renewal.request.end)
-    return until
+    return until_silent(facts, first.request, until, second.begin) if first.delivery.named else until
 
 
 def check_receipts_end_with_their_life(history: History) -> list[Violation]:
@@ -103,13 +101,20 @@ def _was_over(facts: Facts, id: tuple[int, int], hand: Hand, redrive: Request) -
     return bool(ended) and not any(r.begin < redrive.end for r in others)
 
 
-def _asked_again(facts: Facts, hand: Hand) -> bool:
-    """Whether somebody else asked for the same named reservation, answered or not."""
-    name = (hand.request.args["consumer"], hand.request.args.get("seq", 0))
-    return any(
-        r is not hand.request and r.possible and (r.args.get("consumer"), r.args.get("seq", 0)) == name
-        for r in facts.history.of("reserve")
-    )
+def _may_let_go(facts: Facts, id: ChunkId, hand: Hand, before: int) -> bool:
+    """Whether somebody may have let a chunk of a named reservation go without naming it."""
+    again = [r for r in _asked_for(facts, hand) if r.begin < before]
+    # Who took the name over is handed half of it; whoever asks or trims is through with what has ended.
+    taken_over = len({r.args["consumer_epoch"] for r in again}) > 1
+    through = len(again) > 1 or facts.may_be_trimmed(hand.delivery, before)
+    return taken_over or (through and may_have_ended(facts, id, hand, before))
+
+
+def _asked_for(facts: Facts, hand: Hand) -> list[Request]:
+    """Everybody who may have asked for the same named reservation, answered or not."""
+    name = name_of(hand.request)
+    reserves = facts.history.of("reserve")
+    return [r for r in reserves if r.possible and r.args.get("consumer") and name_of(r) == name]
 
 
 def check_latest_receipt_wins(history: History) -> list[Violation]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from fairway.testing.deliveries import Delivery
+from fairway.testing.deliveries import Delivery, name_of
 from fairway.testing.facts import Facts, facts_of
 from fairway.testing.history import History, Request, Try
 from fairway.testing.violation import Violation, found
@@ -55,6 +55,46 @@ def _completed_before(
         for id in chunks
         for one in facts.chunk(id).settled(delivery.receipt, "complete")
     )
+
+
+def check_taken_over_is_halved(history: History) -> list[Violation]:
+    """Who takes a consumer over is handed half of what is not begun; of one chunk, an attempt more.
+
+    Otherwise a chunk that ends each of its consumers would come for ever.
+    """
+    facts = facts_of(history)
+    violations: list[Violation] = []
+    for delivery in facts.deliveries:
+        asked = sorted((delivery.request, *delivery.again), key=lambda r: r.end)
+        for first, second in pairwise(asked):
+            anew = first.args["consumer_epoch"] < second.args["consumer_epoch"] and first.end < second.begin
+            if not anew or not second.args.get("halve", True) or _may_be_frozen(facts, delivery, second):
+                continue
+            before, after = len(_chunks(first.ok)), len(_chunks(second.ok))
+            attempts = [request.ok["spans"][0][3] for request in (first, second)]
+            if after > (before + 1) // 2 or (_is_whole(facts, first, before) and attempts[0] >= attempts[1]):
+                what = f"reservation {delivery.receipt} was taken over with {after} of {before} chunks"
+                what += f", for attempt {attempts[1]} after {attempts[0]}"
+                violations.append(found("taken_over_is_halved", what, first, second))
+    return violations
+
+
+def _may_be_frozen(facts: Facts, delivery: Delivery, before: Request) -> bool:
+    """Whether something of a reservation may be completed, or may have changed hands, before a request was answered."""
+    settled = [
+        one
+        for id in _chunks(delivery.request.ok)
+        for one in facts.chunk(id).settled(delivery.receipt, "complete")
+    ]
+    begun = any(one.request.begin < before.end and one.outcome != "lost" for one in settled)
+    return begun or facts.forgotten(delivery.begin, before.end)
+
+
+def _is_whole(facts: Facts, request: Request, chunks: int) -> bool:
+    """Whether a reservation of one chunk surely was one when its consumer's epoch was first handed it."""
+    name = name_of(request)
+    same = [r for r in facts.history.of("reserve") if r.args.get("consumer") and name_of(r) == name]
+    return chunks == 1 and not any(r.hidden or r.end < request.end for r in same if r is not request)
 
 
 def check_one_seq_one_reservation(history: History) -> list[Violation]:

@@ -119,10 +119,12 @@ def check_clients_are_remembered(history: History) -> list[Violation]:
     for request, one in unknown:
         heard = [r for r in history.requests if _is_heard(facts, r, request.client, one)]
         now = facts.clock_high(one.end, one.end_t)
-        last = max(heard, key=lambda r: _heard_at(facts, r), default=None)
+        last = max(heard, key=lambda r: facts.heard_at(r), default=None)
         gone = left.get(request.client, one.end) < one.end
-        if last is not None and not gone and now - _heard_at(facts, last) < silent - SLACK_SECONDS:
-            what = f"client {request.client} was heard {now - _heard_at(facts, last):.3f} s before, and forgotten"
+        if last is not None and not gone and now - facts.heard_at(last) < silent - SLACK_SECONDS:
+            what = (
+                f"client {request.client} was heard {now - facts.heard_at(last):.3f} s before, and forgotten"
+            )
             violations.append(found("clients_are_remembered", what, last, request))
     return violations
 
@@ -137,9 +139,3 @@ def _is_heard(facts: Facts, request: Request, client: int, one: Try) -> bool:
     if request.client != client or not request.number or request.op == "reserve":
         return False
     return request.op not in _UNSYNCED or not facts.forgotten(request.begin, one.end)
-
-
-def _heard_at(facts: Facts, request: Request) -> float:
-    """When a request was carried out at the earliest, on the clock of whichever owner did it."""
-    starts = [note.args["clock"] for at, note in facts.starts if request.begin < at < request.end]
-    return min([facts.clock_low(request.begin, request.begin_t), *starts])
