@@ -1273,6 +1273,99 @@ def _told_without_cause(error: str) -> Callable[[], Story]:
 PLANTED |= {f"refusals_have_a_cause__{error}": _told_without_cause(error) for error in REFUSED}
 
 
+# -- what is counted, what is left
+
+
+def counted_leases(leased: int, *, answer: str = "", unseen: bool = False, wait: float = 0.0) -> Story:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, 3)
+    s.reserve(1, (10, 0, 2, 1))
+    if answer:
+        s.settle("complete", 1, (10, 0, 2), outcome=answer)
+    if unseen:
+        s.ask("reserve", max=1)
+    s.wait(wait)
+    active = (
+        [submission(10, total=3, leased=leased, done=2 * (answer == "done"))] if answer != "ended" else []
+    )
+    s.go("census", census(active, [{"name": "", "submissions": 1, "waiting": 0, "leased": leased}]))
+    return s
+
+
+@planted
+def leases_match_callers() -> Story:
+    return counted_leases(1)
+
+
+@planted
+def leases_match_callers__answered() -> Story:
+    return counted_leases(1, answer="done")
+
+
+@planted
+def leases_match_callers__of_what_ended() -> Story:
+    return counted_leases(2, answer="ended")
+
+
+@planted
+def leases_match_callers__run_out() -> Story:
+    return counted_leases(2, wait=61.0)
+
+
+@planted
+def nothing_is_left() -> Story:
+    s = clean()
+    s.note("swept", left={"key": 1})
+    return s
+
+
+# -- redrives
+
+
+def redriven(**shown: Any) -> Story:
+    s = Story()
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome="dead")
+    s.go("redrive", submission(10, **{"total": 2, "life": 2, **shown}), sub=10)
+    return s
+
+
+@planted
+def redrives_start_over() -> Story:
+    return redriven(failed=1)
+
+
+@planted
+def redrives_start_over__in_one_life() -> Story:
+    s = redriven()
+    s.go("redrive", submission(10, total=2, life=2), sub=10)
+    return s
+
+
+def next_life(outcome: str, attempt: int, *, ended: bool) -> Story:
+    s = Story()
+    s.submit(10, 3)
+    s.reserve(1, (10, 0, 1, 1))
+    s.settle("fail", 1, (10, 0, 1), outcome=outcome, delay_seconds=0.0)
+    if ended:
+        s.show(10, total=3, state="cancelled")
+    s.go("redrive", submission(10, total=3, life=2), sub=10)
+    s.reserve(2, (10, 0, 1, attempt))
+    return s
+
+
+@planted
+def lives_have_all_attempts() -> Story:
+    return next_life("dead", 2, ended=False)
+
+
+@planted
+def lives_have_all_attempts__skipped() -> Story:
+    return next_life("retrying", 2, ended=True)
+
+
 # -- the tests
 
 
@@ -1667,6 +1760,40 @@ def test_a_refusal_with_a_cause_is_sound(error: str) -> None:
     op, args = REFUSED[error]
     told = refused(op, error, cause=True, **args)
     assert check_named("refusals_have_a_cause")(told.history()) == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        counted_leases(2),
+        counted_leases(3, unseen=True),
+        counted_leases(0, answer="done"),
+        counted_leases(0, answer="ended"),
+        counted_leases(0, wait=61.0),
+    ],
+)
+def test_leases_are_those_that_callers_may_hold(told: Story) -> None:
+    assert check_named("leases_match_callers")(told.history()) == []
+
+
+def test_a_store_may_be_as_empty_as_it_says() -> None:
+    s = clean()
+    s.note("swept", left={})
+    assert check_history(s.history()) == []
+
+
+def test_a_redrive_opens_what_was_dead_in_a_later_life() -> None:
+    s = redriven()
+    s.go("redrive", submission(10, total=2, life=3), sub=10)
+    assert check_named("redrives_start_over")(s.history()) == []
+
+
+@pytest.mark.parametrize(("outcome", "attempt", "ended"), [("dead", 1, False), ("retrying", 2, False)])
+def test_what_was_tried_counts_on_in_a_submission_that_went_on(
+    outcome: str, attempt: int, ended: bool
+) -> None:
+    told = next_life(outcome, attempt, ended=ended)
+    assert check_named("lives_have_all_attempts")(told.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

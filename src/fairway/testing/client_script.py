@@ -27,6 +27,7 @@ class Script:
         self.known: list[int] = []  # accepted submissions
         self.broken: list[int] = []  # those that failed in part, or were cancelled
         self.marks = 0
+        self.keys: set[tuple[str, str]] = set()  # that anybody gave
         self.whales = 0
         self.paused: set[tuple[str | None, int]] = set()  # what somebody may have paused
         self.consumers: list[str] = ["nightly", "weekly"]
@@ -85,6 +86,8 @@ class Script:
             key=key,
             fingerprint=fingerprint,
         )
+        if key:
+            self.keys.add((described.tenant, key))
         offer = Offer(
             described,
             pages,

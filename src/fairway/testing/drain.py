@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from fairway.engine import commands as c
+from fairway.model.submission import Described, Offer
 from fairway.testing.caller import Caller, Held, results_of
 from fairway.testing.world import World
 
@@ -18,6 +19,7 @@ _PAUSES_SECONDS = (1.0, 5.0, 35.0, 70.0, 700.0, 4000.0)
 _BATCH = 5000
 _LONG_SECONDS = 100 * 86_400.0  # longer than anything is kept, and than any consumer is waited for
 _SWEEPS_MAX = 100
+_NEWCOMER, _TURNS = "newcomer", 3
 
 
 def drain(world: World, dice: Random) -> bool:
@@ -31,7 +33,7 @@ def drain(world: World, dice: Random) -> bool:
         _call(world, drainer, c.Pause(False, tenant, submission), dice)
     if not _work_off(world, drainer, dice):
         return False
-    world.recorder.note(world.now, "drained")
+    world.recorder.note(world.now, "drained", left=world.left())
     _tell_the_truth(world, drainer, dice)
     _outlive(world, drainer, dice)
     return True
@@ -145,14 +147,25 @@ def _tell_the_truth(world: World, drainer: Caller, dice: Random) -> None:
             world.results(drainer, id)
 
 
+def _pass_by(world: World, drainer: Caller, dice: Random) -> None:
+    """A newcomer is served until its turn is above all others': nobody needs to know theirs any more."""
+    told = _call(
+        world, drainer, c.Submit([Offer(Described(_NEWCOMER, _TURNS, segments=(("mem://", _TURNS),)))]), dice
+    )
+    while _finish_some(world, drainer, "Fair", dice, results=False):
+        pass
+    _call(world, drainer, c.Show(told.ids[0]), dice)
+
+
 def _outlive(world: World, drainer: Caller, dice: Random) -> None:
     """Every retention is over, and the sweeper has been there: what ended has left."""
+    _pass_by(world, drainer, dice)
     world.now += _LONG_SECONDS
     _settle(world, dice)
     for _ in range(_SWEEPS_MAX):
         if not world.sweep():
             break
         _settle(world, dice)
-    world.recorder.note(world.now, "swept")
+    world.recorder.note(world.now, "swept", left=world.left(_NEWCOMER))
     for id in sorted(world.script.known):
         _call(world, drainer, c.Show(id), dice)

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from fairway.engine import commands as c
 from fairway.engine.draft import Draft
 from fairway.engine.engine import Engine
-from fairway.engine.state import Start
+from fairway.engine.state import Start, State
 from fairway.engine.timing import counted_on
 from fairway.errors import StoreFailed
 from fairway.model.page import results_of as page_results
+from fairway.model.stored import Kind
 from fairway.store.memory.shelf import Fault, Shelf
 from fairway.store.memory.store import MemoryStore
 from fairway.store.port import Store
@@ -263,6 +264,37 @@ class World:
         pages = owner.store.results(submission, 0, 1_000_000)
         pairs = sorted(pair for page in pages for pair in page_results(page.body))
         self.recorder.end(self.now, line, [[index, body.decode("latin-1")] for index, body in pairs])
+
+    def left(self, newcomer: str | None = None) -> dict[str, int]:
+        """How much the store has that is of nothing any more, once nothing is active or leased.
+
+        With a newcomer, whose turns are above all others': nothing of idle tenants and of silent clients either.
+        """
+        owner = self.owner
+        assert owner is not None
+        store, state = owner.store, owner.engine.state
+        many = {kind.name.lower(): sum(1 for _ in store.objects(kind)) for kind in (Kind.PROGRESS, Kind.HOLD)}
+        gone = [id for id in self.script.known if store.run(id) is None]
+        many["page"] = sum(1 for id in gone if any(True for _ in store.objects(Kind.PAGE, id)))
+        many["payloads"] = len(store.pages([(id, 0) for id in gone]))
+        many["results"] = sum(1 for id in gone if store.results(id, 0, 1))
+        keys = {store.key(tenant, key) for tenant, key in self.script.keys}
+        many["key"] = sum(1 for row in keys if row is not None and row.id in gone and not row.expires)
+        if newcomer is not None:
+            many["client"] = sum(1 for _ in store.objects(Kind.CLIENT))
+            idle = (
+                {str(key) for key, _, _ in store.objects(Kind.TENANT)}
+                - state.tables.weight.keys()
+                - {newcomer}
+            )
+            many["tenant"] = sum(1 for name in idle if not self._is_owed(state, name))
+        return {name: n for name, n in many.items() if n}
+
+    @staticmethod
+    def _is_owed(state: State, tenant: str) -> bool:
+        """Whether a tenant is paused, or leaves with one of the next groups."""
+        paused = tenant in state.tenants and state.tenants[tenant].paused
+        return paused or tenant in state.tables.plain.moved or (Kind.TENANT, tenant, 0) in state.dirty
 
     def sweep(self) -> bool:
         """What the runtime's sweeper does: remove what is older than its retention; whether there was anything."""

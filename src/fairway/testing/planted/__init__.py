@@ -10,6 +10,7 @@ from __future__ import annotations
 from fairway.testing.planted import batching as batching
 from fairway.testing.planted import calling as calling
 from fairway.testing.planted import leasing as leasing
+from fairway.testing.planted import leaving as leaving
 from fairway.testing.planted import naming as naming
 from fairway.testing.planted import storing as storing
 from fairway.testing.planted import turning as turning
