@@ -1273,7 +1273,7 @@ def _told_without_cause(error: str) -> Callable[[], Story]:
 PLANTED |= {f"refusals_have_a_cause__{error}": _told_without_cause(error) for error in REFUSED}
 
 
-# -- what is counted, what is left
+# -- what is counted, what is logged, what is left
 
 
 def counted_leases(leased: int, *, answer: str = "", unseen: bool = False, wait: float = 0.0) -> Story:
@@ -1311,6 +1311,57 @@ def leases_match_callers__of_what_ended() -> Story:
 @planted
 def leases_match_callers__run_out() -> Story:
     return counted_leases(2, wait=61.0)
+
+
+LOG: list[list[Any]] = [
+    ["submitted", 10, 0, 2, 0, 0, 0, "a"],
+    ["reserved", 10, 0, 2, 1, 1, 1, ""],
+    ["completed", 10, 0, 1, 1, 1, 0, ""],
+    ["dead", 10, 1, 1, 1, 1, 0, ""],
+    ["ended_failed", 10, 0, 2, 0, 0, 0, ""],
+    ["redriven", 10, 0, 2, 0, 0, 0, ""],
+]
+
+
+def audited(log: list[list[Any]], *, wait: float = 0.0) -> Story:
+    s = Story(event_seconds=100.0)
+    s.note("start", clock=BEGIN)
+    s.submit(10, 2, tenant="a")
+    s.reserve(1, (10, 0, 2, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    s.settle("fail", 1, (10, 1, 1), outcome="dead", retry=False)
+    s.show(10, tenant="a", total=2, done=1, failed=1, state="failed", ended=s.t)
+    s.go("redrive", submission(10, tenant="a", total=2, done=1, life=2), sub=10)
+    s.wait(wait)
+    s.go("events", log)
+    return s
+
+
+def _log_without(what: str) -> Callable[[], Story]:
+    return lambda: audited([one for one in LOG if one[0] != what])
+
+
+PLANTED |= {f"events_are_told__{one[0]}": _log_without(one[0]) for one in LOG}
+
+
+@planted
+def events_are_told__attempt() -> Story:
+    return audited([one if one[0] != "reserved" else [*one[:6], 2, ""] for one in LOG])
+
+
+@planted
+def events_happened_once() -> Story:
+    return audited([*LOG, LOG[2]])
+
+
+@planted
+def events_happened_once__in_one_life() -> Story:
+    return audited([*LOG, LOG[4], LOG[4]])
+
+
+@planted
+def events_happened_once__by_nobody() -> Story:
+    return audited([*LOG, ["completed", 10, 1, 1, 1, 1, 0, ""]])
 
 
 @planted
@@ -1774,6 +1825,12 @@ def test_a_refusal_with_a_cause_is_sound(error: str) -> None:
 )
 def test_leases_are_those_that_callers_may_hold(told: Story) -> None:
     assert check_named("leases_match_callers")(told.history()) == []
+
+
+@pytest.mark.parametrize(("log", "wait"), [(LOG, 0.0), ([], 101.0)])
+def test_the_log_has_what_is_young(log: list[list[Any]], wait: float) -> None:
+    told = audited(log, wait=wait).history()
+    assert check_named("events_are_told")(told) == [] and check_named("events_happened_once")(told) == []
 
 
 def test_a_store_may_be_as_empty_as_it_says() -> None:

@@ -137,6 +137,7 @@ def _finish_some(world: World, drainer: Caller, strategy: str, dice: Random, *, 
 def _tell_the_truth(world: World, drainer: Caller, dice: Random) -> None:
     """Read everything that can be read about what was ever accepted."""
     world.census(drainer)
+    world.events(drainer)
     owner = world.owner
     assert owner is not None
     stored = {run.id for run in owner.store.ended("", None, {}, 0, 1_000_000)}

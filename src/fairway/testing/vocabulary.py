@@ -15,6 +15,7 @@ Guards: one call has one form in a history, whoever wrote it.
 | finish | consumer, consumer_epoch or run, whole; parts, results of what is completed; failed: parts; error, retry, delay_seconds | {outcomes, failed: outcomes, rest, before} |
 | list_dead, consumers, explain, show_config | | the dead chunks; the consumers; text; the configuration |
 | results, winners | sub | [[index, text]]; [[start, count, epoch, reservation]] |
+| events | | [[what, sub, start, count, epoch, reservation, attempt, tenant]], the whole log |
 | census | | {stats, active, tenants}, all of one instant |
 """  # noqa: E501
 
@@ -25,6 +26,7 @@ from typing import Any
 import msgspec
 
 from fairway.engine import commands as c
+from fairway.model.event import Event
 from fairway.model.ids import seconds_of
 from fairway.model.submission import DeadChunk, Described, Offer, Submission
 from fairway.testing.history import text_of
@@ -190,6 +192,9 @@ def reply_of(reply: Any) -> Any:
             return submission_of(reply)
         case c.QueueStats() | c.TenantView() | c.ConsumerView() | DeadChunk():
             return msgspec.structs.asdict(reply)
+        case Event():
+            what = [reply.what, reply.submission, reply.start, reply.count]
+            return [*what, reply.epoch, reply.reservation, reply.attempt, reply.tenant]
         case list():
             return [_win(one) if isinstance(one, c.Win) else reply_of(one) for one in reply]
         case _:

@@ -18,6 +18,7 @@ from fairway.engine.engine import Engine
 from fairway.engine.state import Start, State
 from fairway.engine.timing import counted_on
 from fairway.errors import StoreFailed
+from fairway.model.event import events_of
 from fairway.model.page import results_of as page_results
 from fairway.model.stored import Kind
 from fairway.store.memory.shelf import Fault, Shelf
@@ -264,6 +265,15 @@ class World:
         pages = owner.store.results(submission, 0, 1_000_000)
         pairs = sorted(pair for page in pages for pair in page_results(page.body))
         self.recorder.end(self.now, line, [[index, body.decode("latin-1")] for index, body in pairs])
+
+    def events(self, caller: Caller) -> None:
+        """Read the whole event log, as the audit does."""
+        owner = self.owner
+        assert owner is not None
+        line = self.recorder.begin(self.now, caller.name, "events", {})
+        batches = owner.store.events(0, 1_000_000)
+        told = [event for number, _, body in batches for event in events_of(number, body)]
+        self.recorder.end(self.now, line, reply_of(told))
 
     def left(self, newcomer: str | None = None) -> dict[str, int]:
         """How much the store has that is of nothing any more, once nothing is active or leased.

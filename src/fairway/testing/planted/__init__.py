@@ -7,6 +7,7 @@ Cassandra's driver.
 
 from __future__ import annotations
 
+from fairway.testing.planted import auditing as auditing
 from fairway.testing.planted import batching as batching
 from fairway.testing.planted import calling as calling
 from fairway.testing.planted import leasing as leasing
