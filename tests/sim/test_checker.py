@@ -1364,6 +1364,64 @@ def events_happened_once__by_nobody() -> Story:
     return audited([*LOG, ["completed", 10, 1, 1, 1, 1, 0, ""]])
 
 
+def censused_twice(counter: str, risen: int) -> Story:
+    """Of five chunks that were handed out between two censuses one was completed, and one died."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, 5)
+    s.go("census", census([], []))
+    s.reserve(1, (10, 0, 5, 1))
+    s.settle("complete", 1, (10, 0, 1), outcome="done")
+    s.settle("fail", 1, (10, 1, 1), outcome="dead", retry=False)
+    counted = {"handed": 5, "completed": 1, "died": 1, counter: risen}
+    leased = [{"name": "", "submissions": 1, "waiting": 0, "leased": 3}]
+    active = [submission(10, total=5, done=1, failed=1, leased=3)]
+    s.go("census", census(active, leased, submissions_active=1, chunks_leased=3, **counted))
+    return s
+
+
+@planted
+def counters_count() -> Story:
+    return censused_twice("completed", 2)
+
+
+@planted
+def counters_count__handed() -> Story:
+    return censused_twice("handed", 4)
+
+
+@planted
+def counters_count__died() -> Story:
+    return censused_twice("died", 0)
+
+
+def told_dead(**told: Any) -> Story:
+    s = Story()
+    s.submit(10, 2, tenant="a")
+    s.reserve(1, (10, 0, 1, 1))
+    fail = s.ask("fail", parts=[[1, 1, [(10, 0, 1)]]], retry=False, error="no luck")
+    s.answer(fail, {"outcomes": [["dead", 1]], "deadline": 0.0})
+    letter = {"submission": 10, "index": 0, "tenant": "a", "attempts": 1, "error": "no luck", **told}
+    s.go("list_dead", [letter])
+    s.show(10, tenant="a", total=2, failed=1, error=letter["error"], error_index=0)
+    return s
+
+
+@planted
+def reasons_are_those_given() -> Story:
+    return told_dead(error="another")
+
+
+@planted
+def reasons_are_those_given__attempts() -> Story:
+    return told_dead(attempts=2)
+
+
+@planted
+def reasons_are_those_given__tenant() -> Story:
+    return told_dead(tenant="b")
+
+
 @planted
 def nothing_is_left() -> Story:
     s = clean()
@@ -1825,6 +1883,33 @@ def test_a_refusal_with_a_cause_is_sound(error: str) -> None:
 )
 def test_leases_are_those_that_callers_may_hold(told: Story) -> None:
     assert check_named("leases_match_callers")(told.history()) == []
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+def test_with_the_power_a_lease_that_was_released_may_be_back(power_loss: bool) -> None:
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10, 2)
+    s.reserve(1, (10, 0, 2, 1))
+    s.settle("release", 1, (10, 0, 2), outcome="released")
+    if power_loss:
+        s.note("power_loss")
+    s.go("census", census([submission(10, total=2, leased=2)], []))
+    assert bool(check_named("leases_match_callers")(s.history())) is not power_loss
+
+
+def test_counters_rise_by_what_was_told() -> None:
+    assert check_named("counters_count")(censused_twice("completed", 1).history()) == []
+    s = censused_twice("completed", 1)
+    s.recorder.lines[-2:-2] = [s.recorder.lines[1]]  # another owner counts anew
+    assert check_named("counters_count")(s.history()) == []
+
+
+def test_a_reason_is_told_as_it_was_given() -> None:
+    assert check_named("reasons_are_those_given")(told_dead().history()) == []
+    s = told_dead(error="another")
+    s.ask("redrive", sub=10)  # it may have died again since
+    assert check_named("reasons_are_those_given")(s.history()) == []
 
 
 @pytest.mark.parametrize(("log", "wait"), [(LOG, 0.0), ([], 101.0)])

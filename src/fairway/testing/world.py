@@ -18,6 +18,7 @@ from fairway.engine.engine import Engine
 from fairway.engine.state import Start, State
 from fairway.engine.timing import counted_on
 from fairway.errors import StoreFailed
+from fairway.fair.levels import START as LEVEL_START
 from fairway.model.event import events_of
 from fairway.model.page import results_of as page_results
 from fairway.model.stored import Kind
@@ -291,6 +292,7 @@ class World:
         keys = {store.key(tenant, key) for tenant, key in self.script.keys}
         many["key"] = sum(1 for row in keys if row is not None and row.id in gone and not row.expires)
         if newcomer is not None:
+            many["place"] = len(store.above(LEVEL_START, 1000))
             many["client"] = sum(1 for _ in store.objects(Kind.CLIENT))
             idle = (
                 {str(key) for key, _, _ in store.objects(Kind.TENANT)}

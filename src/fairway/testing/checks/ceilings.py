@@ -96,7 +96,10 @@ def _possibly_out(facts: Facts, tenant: str, one: Try) -> int:
 def may_last(facts: Facts, chunk: Chunk, hand: Hand, begin: int, end: int, low: float) -> bool:
     """Whether a lease may be in flight between two places, where the owner's clock says `low` or more."""
     answered = any(
-        s.outcome not in ("", "lost", "renewed") and s.request.end < begin
+        s.outcome not in ("", "lost", "renewed")
+        and s.request.end < begin
+        # Not synced: with the power the lease is back.
+        and not (s.outcome in ("released", "ended") and facts.forgotten(s.request.begin, end))
         for s in chunk.settled(hand.receipt, "complete", "fail", "release")
     )
     until = None if answered else over_at(facts, chunk, hand, end)

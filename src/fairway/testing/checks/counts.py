@@ -6,6 +6,7 @@ Guards: DESIGN promise 7. A `census` reads the counts and the active submissions
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import pairwise
 from typing import Any
 
 from fairway.testing.facts import Facts, facts_of
@@ -101,6 +102,43 @@ def _dead_places(facts: Facts) -> dict[int, list[int]]:
     for places in dead.values():
         places.sort()
     return dead
+
+
+def check_counters_count(history: History) -> list[Violation]:
+    """Between two censuses of one owner its counters rise by what callers were told of, and by no more than may be."""
+    facts = facts_of(history)
+    hidden = any(r.hidden for r in history.of("reserve"))
+    violations: list[Violation] = []
+    for first, second in pairwise(r for r in history.of("census") if r.answered):
+        if facts.restarted(first.begin, second.end):
+            continue
+        for name, places in _counted(facts).items():
+            risen = second.ok["stats"].get(name, 0) - first.ok["stats"].get(name, 0)
+            least = sum(first.end < begin and end < second.begin for begin, end in places)
+            most = sum(begin < second.end and first.begin < end for begin, end in places)
+            unsure = hidden if name == "handed" else name == "died" or facts.ends_unnamed
+            if risen < least or (risen > most and not unsure):
+                what = f"{name} rose by {risen}; callers know of {least} to {most}"
+                violations.append(found("counters_count", what, first, second))
+    return violations
+
+
+def _counted(facts: Facts) -> dict[str, list[tuple[int, int]]]:
+    """Between which places each chunk was handed out, was completed, or died; a call without an answer has no end."""
+    if "counted" not in facts.history.memo:
+        never = len(facts.history.lines)
+        counted: dict[str, list[tuple[int, int]]] = {"handed": [], "completed": [], "died": []}
+        for chunk in facts.chunks.values():
+            counted["handed"] += [(h.begin, h.request.end) for h in chunk.hands]
+            done = [s for s in chunk.settlings if s.verb == "complete" and s.outcome in ("", "done")]
+            told = [s.request.end for s in done if s.outcome]
+            if done:
+                counted["completed"].append((min(s.request.begin for s in done), min(told, default=never)))
+            counted["died"] += [
+                (s.request.begin, s.request.end) for s in chunk.settlings if s.outcome == "dead"
+            ]
+        facts.history.memo["counted"] = counted
+    return facts.history.memo["counted"]
 
 
 def check_drained_is_empty(history: History) -> list[Violation]:

@@ -41,7 +41,7 @@ def _log_of(read: Request) -> _Log:
         if not epoch:
             log.whole[what, id] += 1
             if what == "submitted":
-                log.submitted[id] = (tenant, count)
+                log.submitted[id] = (tenant, start + count)
             continue
         for index in range(start, start + count):
             chunk, receipt = (id, index), (epoch, reservation)

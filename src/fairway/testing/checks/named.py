@@ -72,7 +72,10 @@ def check_taken_over_is_halved(history: History) -> list[Violation]:
                 continue
             before, after = len(_chunks(first.ok)), len(_chunks(second.ok))
             attempts = [request.ok["spans"][0][3] for request in (first, second)]
-            if after > (before + 1) // 2 or (_is_whole(facts, first, before) and attempts[0] >= attempts[1]):
+            once = second.args["consumer_epoch"] == first.args["consumer_epoch"] + 1
+            most = attempts[0] + 1 if once else attempts[1]
+            counted = attempts[0] < attempts[1] <= most or not _is_whole(facts, first, before)
+            if after > (before + 1) // 2 or not counted:
                 what = f"reservation {delivery.receipt} was taken over with {after} of {before} chunks"
                 what += f", for attempt {attempts[1]} after {attempts[0]}"
                 violations.append(found("taken_over_is_halved", what, first, second))

@@ -85,6 +85,8 @@ def _not_silent(facts: Facts, request: Request, one: Try) -> Iterator[tuple[str,
 def _nothing_gone(facts: Facts, request: Request, one: Try) -> Iterator[tuple[str, _Requests]]:
     reservations = _reservations(facts, request, one)
     for delivery in reservations or ():
+        if _is_begun(facts, delivery, one):
+            continue
         if not _lasts(facts, delivery, one):
             return
         for id, _ in delivery.picks():
@@ -95,6 +97,15 @@ def _nothing_gone(facts: Facts, request: Request, one: Try) -> Iterator[tuple[st
                 return
     if reservations is not None:
         yield "nothing that it was handed is gone", [d.request for d in reservations]
+
+
+def _is_begun(facts: Facts, delivery: Delivery, one: Try) -> bool:
+    """Whether something of a reservation was completed, after which the rest need not be there."""
+    return any(
+        s.outcome == "done" and s.request.end < one.begin
+        for id, _ in delivery.picks()
+        for s in facts.chunk(id).settled(delivery.receipt, "complete")
+    )
 
 
 def _reservations(facts: Facts, request: Request, one: Try) -> list[Delivery] | None:

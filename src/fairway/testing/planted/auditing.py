@@ -1,11 +1,13 @@
-"""Bugs of the event log: the audit reads what is not so."""
+"""Bugs of what is told of the past: the event log, the counters and the reasons say what is not so."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fairway.engine import closing
+from fairway.engine import closing, ending, finishing
 from fairway.engine.filling import Filling
+from fairway.engine.run import Run
+from fairway.engine.state import State
 from fairway.model.event import What, encode_events
 from fairway.testing.planted.planting import plant, wrong
 
@@ -34,3 +36,20 @@ def silent(self: Filling, what: What, now: float, span: tuple[int, ...], detail:
 @wrong("what happened is in the event log twice", closing, "encode_events", here=True)
 def twice(events: list[Any]) -> bytes:
     return encode_events([*events, *events])
+
+
+# -- counters and reasons
+
+_store, _bury = finishing._store, ending.bury
+
+
+@wrong("a completion is counted twice", finishing, "_store")
+def counted_twice(state: State, part: Any, accepting: Any, command: Any) -> None:
+    before = state.completed
+    _store(state, part, accepting, command)
+    state.completed += state.completed - before
+
+
+@wrong("a dead letter forgets its error", ending, "bury")
+def for_no_reason(state: State, run: Run, index: int, attempts: int, error: str) -> None:
+    _bury(state, run, index, attempts, "")

@@ -5,7 +5,9 @@ Guards: each is harmless for a while, and does harm in the end.
 
 from __future__ import annotations
 
-from fairway.engine import ending, finishing, leases, presence, steering
+from typing import Any
+
+from fairway.engine import closing, ending, finishing, leases, presence, steering
 from fairway.engine.holds import Hold
 from fairway.engine.run import Run
 from fairway.engine.state import State
@@ -41,6 +43,14 @@ def client_kept(state: State, id: int) -> None:
 @wrong("the turns of idle tenants are kept for ever", Turns, "forget_due")
 def none_due(self: Turns) -> list[str]:
     return []
+
+
+_advance = closing._advance
+
+
+@wrong("places that are over are never given up", closing, "_advance")
+def never(state: State) -> Any:
+    _advance(state)
 
 
 # -- in flight
