@@ -924,6 +924,63 @@ def no_wrong_empty_answer__lost_wake_up() -> Story:
     return s
 
 
+def told(s: Story, call: int, count: int = 0, *spans: tuple[int, int, int, int], **run: Any) -> None:
+    """A reserve that waited is given something, or told that there is nothing."""
+    ok = {"epoch": 1, "count": count, "deadline": s.t + 60.0, "spans": spans}
+    s.answer(call, ok | {"runs": [s._run(span[0], run) for span in spans]})
+
+
+def overtaken(
+    mine: str = "Fair",
+    other: str = "Fair",
+    *,
+    number: int = 1,
+    before: bool = False,
+    late: float = 0.5,
+    meanwhile: Callable[[Story], object] = lambda s: None,
+    plan_steps: int = 500,
+) -> Story:
+    """Two wait, one of them longer; the other one gets what comes."""
+    s = Story()
+    s.recorder.lines[0] = Header(plan_steps=plan_steps)
+    s.note("start", clock=BEGIN)
+    args = {"max": 1, "lease_seconds": 60.0, "wait_seconds": 20.0}
+    second = s.ask("reserve", who="bob", strategy=other, **args) if before else 0
+    first = s.ask("reserve", number=number, strategy=mine, **args)
+    s.wait(1.0)
+    second = second or s.ask("reserve", who="bob", strategy=other, **args)
+    meanwhile(s)
+    s.wait(5.0)
+    s.submit(10, metadata={"mode": "full"})
+    told(s, second, 1, (10, 0, 1, 1), metadata={"mode": "full"})
+    s.wait(14.0 + late)
+    told(s, first)
+    return s
+
+
+ONE_EACH = 'MaxSimultaneous("tenant", 1, Fair)'
+
+
+@planted
+def first_come_first_served() -> Story:
+    return overtaken()
+
+
+@planted
+def first_come_first_served__another_strategy() -> Story:
+    return overtaken("Random", ONE_EACH)
+
+
+@planted
+def first_come_first_served__the_same_limits() -> Story:
+    return overtaken(ONE_EACH, ONE_EACH)
+
+
+@planted
+def first_come_first_served__selected() -> Story:
+    return overtaken('SelectOnly("mode", "full", Fair)', "NewestFirst")
+
+
 @planted
 def fair_shares() -> Story:
     s = Story()
@@ -1936,6 +1993,24 @@ def test_what_was_tried_counts_on_in_a_submission_that_went_on(
 ) -> None:
     told = next_life(outcome, attempt, ended=ended)
     assert check_named("lives_have_all_attempts")(told.history()) == []
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        overtaken(late=1.5),  # it may have come as late
+        overtaken(before=True),
+        overtaken(number=0),  # it may have come anew, as a part of one wait
+        overtaken(ONE_EACH, "Fair"),
+        overtaken('SelectOnly("mode", "preview", Fair)', "Fair"),
+        overtaken("Random", plan_steps=0),  # its plan may be in the making
+        overtaken(meanwhile=lambda s: s.note("start", clock=s.t)),
+        overtaken(meanwhile=lambda s: s.ask("goodbye", number=2)),
+        overtaken("", meanwhile=lambda s: s.go("configure", {}, strategy=ONE_EACH)),
+    ],
+)
+def test_who_may_have_come_later_or_may_want_something_else_is_not_overtaken(story: Story) -> None:
+    assert check_named("first_come_first_served")(story.history()) == []
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

@@ -29,6 +29,7 @@ from fairway.testing.checks import (
     shares,
     steps,
     timing,
+    waiting,
 )
 from fairway.testing.history import History
 from fairway.testing.violation import Violation
@@ -109,6 +110,7 @@ CHECKS: tuple[Check, ...] = (
     batches.check_whole_batches_are_whole,
     order.check_fifo_inside_a_tenant,
     order.check_no_wrong_empty_answer,
+    waiting.check_first_come_first_served,
     choices.check_selections_hold,
     choices.check_orders_hold,
     steps.check_earlier_steps_come_first,

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from fairway.errors import CallerError
+from fairway.limits import PLAN_STEPS
 
 FORMAT = 1
 _XZ = b"\xfd7zXZ"  # how a packed file begins
@@ -44,6 +45,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, tag="header", tag_
     origin: dict[str, Any] = {}  # the seed and steps of a simulation
     window: int = 0  # rows of the owners' window, if the backlog may be longer: order is kept inside it only
     carries: bool = False  # the store deletes by range, so rows may be carried forward to other places
+    plan_steps: int = PLAN_STEPS  # of a slice of a plan that is made: one of several slices takes a while
 
 
 class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", tag_field="is"):

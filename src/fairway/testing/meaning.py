@@ -6,6 +6,7 @@ meaning of a strategy is held against something else.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from fairway.strategy.terms import MaxSimultaneous, OrElse, PreferDistinct, SelectOnly, Strategy
@@ -32,8 +33,10 @@ class Step(NamedTuple):
 
     selection: Selection
     limits: dict[str, Limit]  # by key
+    order: str  # the name of the block that chooses among what is left
 
 
+@lru_cache(1000)
 def steps_of(text: str) -> list[Step]:
     """The steps of a strategy in their order."""
     return _steps(parse(text))
@@ -52,7 +55,7 @@ def _steps(block: object) -> list[Step]:
             return [*_steps(first), *_steps(fallback)]
         case _:
             assert isinstance(block, Strategy)
-            return [Step((), {})]
+            return [Step((), {}, type(block).__name__)]
 
 
 def _limited(step: Step, key: str, limit: Limit) -> Step:

@@ -68,12 +68,23 @@ BATCHES: dict[str, float] = {
 }
 """What some seeds ask besides: a consumer's batches, which it ends as the sink of Spark does."""
 
+LINES: dict[str, float] = {
+    "submit": 3.0,
+    "put": 2.0,
+    "reserve": 30.0,
+    "complete": 5.0,
+    "resume": 1.0,
+    "configure": 4.0,
+}
+"""What some seeds ask alone: more wait for work than there is, and not all by the same strategy."""
+
 BESIDE: dict[str, float] = {
     "echo": 1.0,  # a stored group arrives a second time, later
 }
 
 
 PLAIN = ["", "Fair", "Random", "OldestFirst", "NewestFirst"]
+WAITED_BY = ["", "Fair", "Random", 'SelectOnly("mode", "full", NewestFirst)']
 COMPOSED = [
     "OldestFirst",
     "CustomPriority",
@@ -172,7 +183,16 @@ def profile_of(seed: int) -> Profile:
         profile.scattered, profile.keys, profile.pump_rate = True, 0.6, 0.1
     if profile.window and slices.random() < 0.4:
         _in_order(profile, calm=slices.random() < 0.5)
+    if Random(f"lines {seed}").random() < 0.04:
+        _in_line(profile)
     return profile
+
+
+def _in_line(profile: Profile) -> None:
+    """Most of those who call wait, each by the strategy of its choice."""
+    profile.callers, profile.hungry, profile.waits = 5, True, True
+    profile.strategies, profile.ops = WAITED_BY, {**LINES}
+    profile.chunks_max, profile.pump_rate, profile.delays = 3, 0.9, False
 
 
 def _in_order(profile: Profile, calm: bool) -> None:

@@ -68,7 +68,8 @@ class World:
         self.next_fault = Fault.OK
         self.fuse = Fuse()
         header = Header(queue=QUEUE, drained=True, origin={"seed": profile.seed}, window=profile.window)
-        header = replace(header, carries=profile.by_range)
+        steps = {"plan_steps": profile.plan_steps} if profile.plan_steps else {}
+        header = replace(header, carries=profile.by_range, **steps)
         self.recorder = Recorder(header)
         self.script = Script(profile)
         self.owner: Owner | None = None
