@@ -1002,6 +1002,47 @@ def fair_shares__weights() -> Story:
     return s
 
 
+PREVIEW = 'SelectOnly("mode", "preview", Fair)'
+
+
+def lane(
+    between: Callable[[Story], object] = lambda s: None, *, strategy: str = PREVIEW, epoch: int = 1
+) -> Story:
+    """Of two tenants with previews one is served three times before the other, with something in between."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    preview = {"metadata": {"mode": "preview", "size": "large"}}
+    s.submit(10, 3, tenant="a")
+    s.submit(20, 3, tenant="b")
+    s.submit(30, 1, tenant="c")
+    s.reserve(1, (10, 0, 2, 1), strategy=strategy, run=preview)
+    between(s)
+    s.reserve(5, (10, 2, 1, 1), strategy=strategy, epoch=epoch, run=preview)
+    s.reserve(6, (20, 0, 2, 1), strategy=strategy, epoch=epoch, run=preview)
+    s.reserve(7, (20, 2, 1, 1), strategy="Fair", epoch=epoch, run=preview)
+    return s
+
+
+@planted
+def fair_shares_of_selections() -> Story:
+    return lane()
+
+
+@planted
+def fair_shares_of_selections__nested() -> Story:
+    return lane(strategy='SelectOnly("size", "large", SelectOnly("mode", "preview", Fair))')
+
+
+@planted
+def fair_shares_of_selections__first_step() -> Story:
+    return lane(strategy=f'OrElse({PREVIEW}, MaxSimultaneous("mode", 3, CustomPriority))')
+
+
+@planted
+def fair_shares_of_selections__beside_the_whole_queue() -> Story:
+    return lane(lambda s: s.reserve(2, (30, 0, 1, 1), strategy="Fair"))
+
+
 def batch(*, whole: bool) -> Story:
     """A consumer has two chunks and gives one back, then says that it has finished all."""
     s = Story()
@@ -2011,6 +2052,56 @@ def test_what_was_tried_counts_on_in_a_submission_that_went_on(
 )
 def test_who_may_have_come_later_or_may_want_something_else_is_not_overtaken(story: Story) -> None:
     assert check_named("first_come_first_served")(story.history()) == []
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        lane(lambda s: s.wait(600.0)),  # its plan may have rested
+        lane(lambda s: s.note("start", clock=s.t), epoch=2),
+        lane(lambda s: s.go("set_weight", None, tenant="a", weight=2000)),
+        lane(lambda s: s.go("pause", None, on=True, tenant="b")),
+        lane(lambda s: s.reserve(2, (30, 0, 1, 1), strategy=f'MaxSimultaneous("tenant", 1, {PREVIEW})')),
+        lane(lambda s: s.ask("reserve", max=1, strategy=PREVIEW)),  # nobody saw what it was given
+        lane(strategy=f'PreferDistinct("tenant", 1, {PREVIEW})'),
+        lane(strategy='SelectOnly("mode", "preview", OldestFirst)'),
+    ],
+)
+def test_shares_of_a_selection_are_counted_only_while_its_turns_go_on(story: Story) -> None:
+    assert check_named("fair_shares_of_selections")(story.history()) == []
+
+
+@pytest.mark.parametrize("strategy", ["Fair", PREVIEW])
+@pytest.mark.parametrize("left", [True, False])
+def test_who_had_nothing_for_a_while_begins_anew(strategy: str, left: bool) -> None:
+    s = Story()
+    run = {"metadata": {"mode": "preview"}}
+    s.submit(10, 3, tenant="a")
+    s.submit(20, tenant="b")
+    if not left:
+        s.submit(21, tenant="b")
+    s.reserve(1, (10, 0, 2, 1), strategy=strategy, run=run)
+    s.reserve(2, (20, 0, 1, 1), strategy="OldestFirst", run=run)
+    if left:
+        s.submit(21, tenant="b")
+    s.reserve(3, (10, 2, 1, 1), strategy=strategy, run=run)
+    s.reserve(4, (21, 0, 1, 1), strategy=strategy, run=run)
+    name = "fair_shares" if strategy == "Fair" else "fair_shares_of_selections"
+    assert bool(check_named(name)(s.history())) is not left
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_what_is_taken_under_a_limit_is_charged_as_well(limited: bool) -> None:
+    """A tenant is served under a limit that the other one has reached; then it is the other's turn, and once more."""
+    s = Story()
+    s.submit(10, 5, tenant="a")
+    s.submit(20, 5, tenant="b")
+    for n in range(3):
+        s.reserve(2 * n + 1, (10, n, 1, 1), strategy="Fair")
+        if limited:
+            s.reserve(2 * n + 2, (20, n, 1, 1), strategy=ONE_EACH)
+    s.reserve(7, (20, 3, 2, 1), (10, 3, 2, 1), strategy="Fair")
+    assert bool(check_named("fair_shares")(s.history())) is not limited
 
 
 def test_a_violation_is_told_with_its_lines() -> None:

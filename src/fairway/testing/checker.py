@@ -115,6 +115,7 @@ CHECKS: tuple[Check, ...] = (
     choices.check_orders_hold,
     steps.check_earlier_steps_come_first,
     shares.check_fair_shares,
+    shares.check_fair_shares_of_selections,
 )
 
 

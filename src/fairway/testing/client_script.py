@@ -72,10 +72,11 @@ class Script:
         key = dice.choice(("k1", "k2", f"k{mark}")) if dice.random() < profile.keys else ""
         fingerprint = dice.choice((b"same", b"same", b"other")) if key else b""
         timed = profile.delays and dice.random() < 0.3
+        size = {"size": dice.choice(("small", "large"))} if profile.sizes else {}
         described = Described(
             tenant=dice.choice(profile.tenants),
             total=total,
-            metadata={"mark": mark, "mode": dice.choice(("preview", "full"))},
+            metadata={"mark": mark, "mode": dice.choice(("preview", "full")), **size},
             info=f"info {mark}".encode() if dice.random() < 0.2 else b"",
             priority=dice.choice((0, 0, 1, -5)),
             policy=dice.choice(("dead_letter", "dead_letter", "fail_fast")),

@@ -85,6 +85,12 @@ BESIDE: dict[str, float] = {
 
 PLAIN = ["", "Fair", "Random", "OldestFirst", "NewestFirst"]
 WAITED_BY = ["", "Fair", "Random", 'SelectOnly("mode", "full", NewestFirst)']
+LANES = [
+    "Fair",
+    'SelectOnly("mode", "preview", Fair)',
+    'SelectOnly("mode", "preview", Fair)',
+    'SelectOnly("mode", "full", SelectOnly("size", "large", Fair))',
+]
 COMPOSED = [
     "OldestFirst",
     "CustomPriority",
@@ -112,6 +118,7 @@ class Profile(msgspec.Struct):
     chunks_max: int
     delays: bool
     hungry: bool  # there is seldom work enough, and whoever comes waits for it
+    sizes: bool = False  # submissions have one more value to be selected by
     waits: bool = True  # calls may wait at all
     window: int = 0  # rows of the window; 0: everything fits
     fetched: int = 100  # rows beside it
@@ -183,8 +190,11 @@ def profile_of(seed: int) -> Profile:
         profile.scattered, profile.keys, profile.pump_rate = True, 0.6, 0.1
     if profile.window and slices.random() < 0.4:
         _in_order(profile, calm=slices.random() < 0.5)
-    if Random(f"lines {seed}").random() < 0.04:
+    lines, lanes = Random(f"lines {seed}"), Random(f"lanes {seed}")
+    if lines.random() < 0.04:
         _in_line(profile)
+    elif lanes.random() < 0.05:
+        _in_lanes(profile, lanes)
     return profile
 
 
@@ -193,6 +203,17 @@ def _in_line(profile: Profile) -> None:
     profile.callers, profile.hungry, profile.waits = 5, True, True
     profile.strategies, profile.ops = WAITED_BY, {**LINES}
     profile.chunks_max, profile.pump_rate, profile.delays = 3, 0.9, False
+
+
+def _in_lanes(profile: Profile, dice: Random) -> None:
+    """Parts of the queue are taken from by themselves; tenants have a backlog in each."""
+    profile.strategies, profile.sizes, profile.hungry = LANES, True, False
+    profile.tenants = dice.sample(["", "a", "b", "c", "whale"], dice.randint(2, 4))
+    profile.window, profile.by_range, profile.delays = 0, False, False
+    profile.chunks_max = 8
+    gone = ("named", "trim", "finish", "pause", "redrive")
+    profile.ops = {op: rate for op, rate in profile.ops.items() if op not in gone}
+    profile.ops |= {"submit": 16.0, "reserve": 24.0}
 
 
 def _in_order(profile: Profile, calm: bool) -> None:

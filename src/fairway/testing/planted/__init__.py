@@ -13,6 +13,7 @@ from fairway.testing.planted import calling as calling
 from fairway.testing.planted import leasing as leasing
 from fairway.testing.planted import leaving as leaving
 from fairway.testing.planted import naming as naming
+from fairway.testing.planted import selecting as selecting
 from fairway.testing.planted import serving as serving
 from fairway.testing.planted import storing as storing
 from fairway.testing.planted import turning as turning
