@@ -104,6 +104,16 @@ def calls_are_answered() -> Story:
 
 
 @planted
+def calls_are_answered__too_late() -> Story:
+    s = Story()
+    s.note("drain")
+    call = s.ask("reserve", number=1, max=1, wait_seconds=5.0)
+    s.note("drained")
+    s.answer(call, {"spans": []})
+    return s
+
+
+@planted
 def unanswered_numbers_are_kept() -> Story:
     s = Story()
     s.ask("pause", number=1, on=True, tenant="a")
@@ -1548,6 +1558,13 @@ def redrives_start_over() -> Story:
 def redrives_start_over__in_one_life() -> Story:
     s = redriven()
     s.go("redrive", submission(10, total=2, life=2), sub=10)
+    return s
+
+
+@planted
+def redrives_start_over__and_back() -> Story:
+    s = redriven()
+    s.show(10, total=2, failed=1)
     return s
 
 

@@ -31,6 +31,7 @@ def drain(world: World, dice: Random) -> bool:
         return False
     for tenant, submission in sorted({(None, 0), *world.script.paused}, key=str):
         _call(world, drainer, c.Pause(False, tenant, submission), dice)
+    _call(world, drainer, c.ListDead(), dice)
     if not _work_off(world, drainer, dice):
         return False
     world.recorder.note(world.now, "drained", left=world.left())

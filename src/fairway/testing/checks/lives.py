@@ -14,7 +14,7 @@ from fairway.testing.violation import Violation, found
 
 
 def check_redrives_start_over(history: History) -> list[Violation]:
-    """Who redrives is shown an active submission without dead chunks, in a later life than any before."""
+    """Who redrives is shown an active submission without dead chunks, in a later life, which it does not leave."""
     facts = facts_of(history)
     violations: list[Violation] = []
     for id, redrives in facts.by_target["redrive"].items():
@@ -24,6 +24,12 @@ def check_redrives_start_over(history: History) -> list[Violation]:
             if shown["state"] != "active" or shown["failed"] or shown["life"] < 2:
                 what = f"submission {id} was redriven, and is {shown['state']} with {shown['failed']} dead"
                 violations.append(found("redrives_start_over", f"{what} in life {shown['life']}", redrive))
+        for redrive in told:
+            after = (v for v in facts.views.get(id, ()) if v.request.begin > redrive.end)
+            earlier = next((v for v in after if v.shown["life"] < redrive.ok["life"]), None)
+            if earlier is not None:
+                what = f"submission {id} was redriven, and then back in life {earlier.shown['life']}"
+                violations.append(found("redrives_start_over", what, redrive, earlier.request))
         for first, second in pairwise(told):
             if first.end < second.begin and second.ok["life"] <= first.ok["life"]:
                 what = f"submission {id} was redriven twice, into life {first.ok['life']} and {second.ok['life']}"

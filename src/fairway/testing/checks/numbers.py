@@ -65,7 +65,7 @@ def check_calls_are_answered(history: History) -> list[Violation]:
     violations: list[Violation] = []
     for request in history.requests:
         tries = [one for one in request.tries if drains[-1] < one.begin < drained[-1]]
-        if tries and all(one.end < 0 for one in tries):
+        if tries and not any(0 <= one.end < drained[-1] for one in tries):
             what = f"a {request.op} was sent after the faults had stopped, and never answered"
             violations.append(found("calls_are_answered", what, request))
     return violations
