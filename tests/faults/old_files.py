@@ -6,7 +6,7 @@ Guards: an old file holds the same rows as a new one, in the columns that its sc
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -15,20 +15,37 @@ from fairway.store.sqlite.opening import open_file
 from fairway.store.sqlite.queues import bucket_names
 from fairway.store.sqlite.statements import steps
 
+KEYED: dict[str, Any] = {
+    "payloads": [b"one", b"two"],
+    "tenant": "acme",
+    "metadata": {"mode": "preview"},
+    "key": "k1",
+}
 
-def make_present(path: Path) -> None:
-    """A queue with submissions in every state, results, keys, dead letters and leases."""
+
+class Present(NamedTuple):
+    """A file of the present schema, and what only those know who made it."""
+
+    path: Path
+    keyed: int  # the submission that has a key
+    lease: str  # receipts of leases that are out, of each queue
+    message: str
+
+
+def make_present(path: Path) -> Present:
+    """A queue with submissions in every state, results, keys, dead letters, a weight and leases."""
     with fairway.open(path) as q:
-        done = q.submit([b"one", b"two"], tenant="acme", metadata={"mode": "preview"}, key="k1")
+        done = q.submit(**KEYED)
         q.complete(q.reserve(2), results=[b"ONE", b"TWO"])
         assert q.submission(done.id).state == "completed"
         q.put(b"bad", tenant="whale", attempts_max=1)
         q.fail(q.reserve(1), "no good", retry=False)
         for n in range(30):
             q.put(b"%d" % n * 40, tenant=f"t{n % 4}", metadata={"n": n})
+        q.put(bytes(20_000), tenant="t5")  # a page that is not inside its run
         q.cancel(q.submit(chunks=1000, objects="file:///nowhere/x", tenant="acme").id)
         q.set_weight("t1", 3)
-        q.reserve(5, lease_seconds=3600)
+        held = q.reserve(5, lease_seconds=3600)
     with fairway.open(path, "events", kind="bucket") as q:
         q.configure(bucket_rows=20)
         for n in range(0, 50, 10):
@@ -39,6 +56,7 @@ def make_present(path: Path) -> None:
         q.fail(leases[5:9], "no good", retry=False)
         q.fail(leases[9:12], "not yet", delay_seconds=0.0)
         q.purge([leases[5].id])
+    return Present(path, done.id, held[0].receipt, leases[-1].receipt)
 
 
 def make_old(present: Path, path: Path, version: int) -> None:
@@ -57,8 +75,8 @@ def make_old(present: Path, path: Path, version: int) -> None:
     connection.close()
 
 
-def picture(path: Path) -> dict[str, Any]:
-    """What a queue says of itself, and then what it hands out."""
+def picture(path: Path, present: Present) -> dict[str, Any]:
+    """What a queue says of itself, what it hands out, and what it answers those who were there before."""
     with fairway.open(path) as q:
         shown = [
             (one.id, one.state, one.done, one.failed, one.total, one.tenant, dict(one.metadata))
@@ -71,14 +89,20 @@ def picture(path: Path) -> dict[str, Any]:
             "results": results,
             "dead": [(one.submission, one.index) for one in q.dead()],
             "leased": stats.chunks_leased,
-            "by metadata": [one.id for one in q.submissions(metadata={"n": 3})],
+            "by metadata": [
+                [one.id for one in q.submissions(metadata=of)] for of in ({"n": 3}, KEYED["metadata"])
+            ],
+            "weights": [(one.name, one.weight) for one in q.tenants()],
+            "events": list(q.events()),
             "given": [lease.payload for lease in q.reserve(100)],
-            "messages": messages(path),
+            "counts": q.complete([present.lease]),
+            "known by its key": q.submit(**KEYED).id == present.keyed,
+            "messages": messages(path, present),
         }
 
 
-def messages(path: Path) -> Any:
-    """What the bucket queue says and hands out, if there is one."""
+def messages(path: Path, present: Present) -> Any:
+    """What the bucket queue says, hands out and answers, if there is one."""
     if "events" not in bucket_names(str(path)):
         return None
     with fairway.open(path, "events", kind="bucket", create=False) as q:
@@ -86,8 +110,9 @@ def messages(path: Path) -> Any:
         leases: list[fairway.BucketLease] = []
         while some := q.reserve(max=100):
             leases += some
+        counts = q.complete([present.message])
     given = sorted((lease.id, lease.payload, lease.headers["n"], lease.attempt) for lease in leases)
-    return (stats.ready, stats.delayed, stats.leased, stats.dead), dead, given
+    return (stats.ready, stats.delayed, stats.leased, stats.dead), dead, given, counts
 
 
 def schema(path: Path) -> tuple[int, list[Any], str]:

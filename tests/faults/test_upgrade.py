@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 import fairway
 from fairway.store.sqlite import SqliteStore
 from fairway.store.sqlite.statements import steps
 from fairway.testing.disk.vfs import Disk
-from tests.faults.old_files import make_old, make_present, picture, schema
+from tests.faults.old_files import Present, make_old, make_present, picture, schema
 from tests.faults.places import place
 
 pytestmark = pytest.mark.real
@@ -24,32 +27,71 @@ VERSIONS = range(len(steps()))
 
 
 @pytest.fixture(scope="module")
-def present(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("present") / "work.db"
-    make_present(path)
-    return path
+def present(tmp_path_factory: pytest.TempPathFactory) -> Present:
+    return make_present(tmp_path_factory.mktemp("present") / "work.db")
 
 
-def old_file(present: Path, folder: Path, version: int) -> Path:
-    folder.mkdir(exist_ok=True)
+def old_file(present: Present, folder: Path, version: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "work.db"
     if version:
-        make_old(present, path, version)
+        make_old(present.path, path, version)
     else:
         path.touch()  # a file that was made and got nothing yet
     return path
 
 
-def wanted(present: Path, tmp_path: Path, version: int) -> tuple[dict, tuple]:
-    """What an upgrade that nobody disturbs leaves."""
+def wanted(present: Present, tmp_path: Path, version: int) -> tuple[dict, tuple]:
+    """What an upgrade that nobody disturbs leaves: all that the file with the same rows tells that needs none."""
     path = old_file(present, tmp_path / "undisturbed", version)
-    told = picture(path)
+    told = picture(path, present)
+    if version:
+        same = picture(Path(shutil.copy(present.path, tmp_path / "same.db")), present)
+        if version < 3:  # there were no bucket queues
+            same["messages"] = None
+        assert told == same, "an upgrade takes nothing away"
+        assert told["counts"] == ["done"] and told["known by its key"] and told["events"]
+        assert version < 3 or told["messages"][-1] == ["done"]
     return told, schema(path)
+
+
+def test_an_upgrade_that_takes_something_away_is_found_out(
+    present: Present, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = VERSIONS[-1]
+
+    def found_out(loss: str, folder: Path) -> bool:
+        spoilt = [*steps()[:version], f"{steps()[version]}{loss}"]
+        monkeypatch.setattr("fairway.store.sqlite.store.steps", lambda: spoilt)
+        try:
+            wanted(present, folder, version)
+        except (
+            AssertionError,
+            fairway.FairwayError,
+        ):  # a file that everybody finds damaged is found out as well
+            return True
+        return False
+
+    assert not found_out("", tmp_path / "sound")
+    for what, loss in losses(present.path):
+        assert found_out(loss, tmp_path / what), f"nobody misses {what}"
+
+
+def losses(path: Path) -> Iterator[tuple[str, str]]:
+    """What an upgrade could take away: all of a table, of every one that has something, and one submission."""
+    with closing(apsw.Connection(str(path))) as connection:
+        found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        tables = {name for (name,) in found}
+        filled = {name for name in tables if connection.execute(f"SELECT 1 FROM {name}").fetchone()}
+    assert tables - filled == {"bucket_index_dropped", "bucket_repairers"}
+    yield from ((name, f"DELETE FROM {name};") for name in sorted(filled))
+    last = "WHERE id = (SELECT max(id) FROM runs)"
+    yield "the last submission", f"DELETE FROM levels {last}; DELETE FROM runs {last};"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_kill_before_and_after_every_statement_of_an_upgrade_resumes(
-    present: Path, tmp_path: Path, version: int
+    present: Present, tmp_path: Path, version: int
 ) -> None:
     told, tables = wanted(present, tmp_path, version)
     assert tables[0] == len(steps()) and tables[2] == "ok"
@@ -66,14 +108,14 @@ def test_a_kill_before_and_after_every_statement_of_an_upgrade_resumes(
     for statement in range(1, kills + 1):
         path = folder / f"{statement}.db"
         if fresh(path, seen):
-            assert picture(path) == told, f"killed before statement {statement}"
+            assert picture(path, present) == told, f"killed before statement {statement}"
             assert schema(path) == tables
     print(f"from version {version}: {kills} kills left {len(seen)} different files")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_power_cut_before_a_change_of_the_disk_in_an_upgrade_resumes(
-    present: Path, tmp_path: Path, version: int, record_proof: Callable[..., None]
+    present: Present, tmp_path: Path, version: int, record_proof: Callable[..., None]
 ) -> None:
     upgrades_through_cuts(present, tmp_path, version, 4, record_proof)
 
@@ -81,19 +123,19 @@ def test_a_power_cut_before_a_change_of_the_disk_in_an_upgrade_resumes(
 @pytest.mark.proof
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_power_cut_before_every_change_of_the_disk_in_an_upgrade_resumes(
-    present: Path, tmp_path: Path, version: int, record_proof: Callable[..., None]
+    present: Present, tmp_path: Path, version: int, record_proof: Callable[..., None]
 ) -> None:
     upgrades_through_cuts(present, tmp_path, version, 1, record_proof)
 
 
 def upgrades_through_cuts(
-    present: Path, tmp_path: Path, version: int, step: int, record: Callable[..., None]
+    present: Present, tmp_path: Path, version: int, step: int, record: Callable[..., None]
 ) -> None:
     told, tables = wanted(present, tmp_path, version)
     content = old_file(present, tmp_path / "old", version).read_bytes()
     cuts, change = 0, 1
     while after := cut_off(content, tmp_path, change):
-        assert picture(after) == told, f"cut before change {change}"
+        assert picture(after, present) == told, f"cut before change {change}"
         assert schema(after) == tables
         cuts, change = cuts + 1, change + step
     print(f"from version {version}: {cuts} cuts")
