@@ -12,11 +12,12 @@ import msgspec
 import pytest
 
 from fairway.engine import engine, finishing, returning
-from fairway.engine.commands import Complete, Part, Renew, Reserve, Reserved, Settled
+from fairway.engine.commands import Complete, Fail, Part, Renew, Reserve, Reserved, Settled
 from fairway.engine.holds import Hold, seal_of
 from fairway.engine.lookups import Found
 from fairway.engine.run import Run, Tried
 from fairway.engine.state import State
+from fairway.limits import LEASE_SECONDS_MIN
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -133,6 +134,36 @@ def wrong_no_work(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(engine, "pick", pick)
 
 
+def lease_is_short(patch: pytest.MonkeyPatch) -> None:
+    """Every lease lasts a millisecond, and its holder is told so."""
+    sound = engine.pick
+
+    def pick(state: State, command: Reserve) -> Hold | None:
+        return sound(state, msgspec.structs.replace(command, lease_seconds=LEASE_SECONDS_MIN))
+
+    patch.setattr(engine, "pick", pick)
+
+
+def renewed_lease_is_short(patch: pytest.MonkeyPatch) -> None:
+    """A lease that is renewed lasts a millisecond more, and its holder is told so."""
+    sound = engine.renew
+
+    def renew(state: State, command: Renew, found: Found) -> Settled:
+        return sound(state, msgspec.structs.replace(command, seconds=LEASE_SECONDS_MIN), found)
+
+    patch.setattr(engine, "renew", renew)
+
+
+def back_off_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A chunk that failed is handed out again at once, whatever delay was asked for."""
+    sound = returning.fail
+
+    def fail(state: State, command: Fail, found: Found) -> Settled:
+        return sound(state, msgspec.structs.replace(command, delay_seconds=0.0), found)
+
+    patch.setattr(returning, "fail", fail)
+
+
 PLANTED: dict[str, Plant] = {
     plant.__name__: plant
     for plant in (
@@ -144,5 +175,8 @@ PLANTED: dict[str, Plant] = {
         released_receipt_completes,
         expiry_is_not_counted,
         wrong_no_work,
+        lease_is_short,
+        renewed_lease_is_short,
+        back_off_is_ignored,
     )
 }

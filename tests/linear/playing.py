@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HISTORIES = ROOT / "build" / "proof" / "histories"
 CALLS = 30  # of one history, all threads together
 LEASE_SECONDS = (0.005, 0.02, 0.05, 5.0)
+DELAY_SECONDS = (0.0, 0.0, 0.01, 0.06)  # the last one outlives the slack, so who comes early is seen
 WAIT_SECONDS = (0.0, 0.0, 0.0, 0.01)
 PAUSE_SECONDS = (0.0, 0.0, 0.001, 0.002, 0.005, 0.04)  # the last one outlives a lease and the slack
 VERBS = {"reserve": 9, "complete": 5, "fail": 3, "release": 3, "renew": 4, "show": 2, "cancel": 0.7}
@@ -90,7 +91,7 @@ class Player(Recorded):
 
     def _fail(self) -> None:
         dice = self.dice
-        delay = dice.choice((0.0, 0.0, 0.01))
+        delay = dice.choice(DELAY_SECONDS)
         self.fail(self.who, [ticket_of(self._lease())], dice.random() < 0.8, delay)
 
     def _release(self) -> None:

@@ -72,6 +72,24 @@ def test_a_lease_lasts_until_its_deadline_and_no_longer() -> None:
     assert not orderly(held, reserve(6, 7, TWO, attempt=1)), "a lease that ran out counts as an attempt"
 
 
+def test_a_lease_is_as_long_as_was_asked_for() -> None:
+    def held(until: float) -> Op:
+        return Op("reserve", 0, 1, picks=(Pick(0, ONE, 1),), deadline=until, seconds=5.0)
+
+    def renewed(until: float) -> bool:
+        renew = settle("renew", 2, 3, ONE, "renewed", deadline=until, seconds=9.0)
+        return orderly(reserve(0, 1, ONE), renew)
+
+    assert orderly(held(5.0)) and orderly(held(6.0)), "from any moment of the call"
+    assert not orderly(held(4.9)) and not orderly(held(6.1))
+    assert renewed(11.0) and renewed(12.0) and not renewed(10.9) and not renewed(12.1)
+    refused = settle("renew", 2, 3, ONE, "lost", seconds=9.0)
+    assert not orderly(reserve(0, 1, ONE), refused), "who holds it is not told that it is lost"
+    assert orderly(reserve(0, 1, ONE, until=1.5), refused)
+    unseen = Op("renew", 2, inf, receipt=ONE, seconds=9.0)
+    assert orderly(reserve(0, 1, ONE, until=3.0), unseen, settle("release", 8, 9, ONE, "released"))
+
+
 def test_nobody_is_told_that_there_is_no_work_when_there_is() -> None:
     empty = Op("reserve", 2, 3, short=True)
     assert not orderly(empty)

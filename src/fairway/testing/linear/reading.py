@@ -111,8 +111,12 @@ def _reserve(place: int, request: Request, begin: float, end: float) -> Iterator
     for submission, start, count, attempt in ok["spans"]:
         picks.setdefault(submission, []).extend(Pick(start + n, receipt, attempt) for n in range(count))
     short = sum(map(len, picks.values())) < most
+    seconds = request.args.get("lease_seconds", 0.0)
     for submission, some in picks.items():
-        yield submission, Op("reserve", begin, end, None, place, tuple(some), short, deadline=ok["deadline"])
+        op = Op(
+            "reserve", begin, end, None, place, tuple(some), short, deadline=ok["deadline"], seconds=seconds
+        )
+        yield submission, op
     if short:
         # What else there was would have been handed out as well.
         yield None, Op("reserve", begin, end, None, place, (), True)

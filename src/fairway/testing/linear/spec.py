@@ -46,7 +46,7 @@ class Op(msgspec.Struct, frozen=True):
     index: int = 0
     receipt: Receipt = NOBODY
     deadline: float = 0.0
-    seconds: float = 0.0  # that a renew asked for, or the back-off of a fail; negative: the queue's own
+    seconds: float = 0.0  # that a lease was asked for, or the back-off of a fail; negative: the queue's own
     retry: bool = True
     most: int = 0
 
@@ -146,7 +146,7 @@ class Spec:
         if not op.known:
             yield from self._reserved_unseen(state, op)
             return
-        if op.picks and state.life != ACTIVE:
+        if op.picks and (state.life != ACTIVE or not _as_long_as_asked(op)):
             return
         chunks = list(state.chunks)
         for pick in op.picks:
@@ -193,6 +193,8 @@ class Spec:
         if op.verb == "release":
             return ("released",), _with(state, [op.index], [Chunk(WAITING, attempts=chunk.attempts)])
         if op.verb == "renew":
+            if op.known and not _as_long_as_asked(op):
+                return (), state
             low, high = (op.deadline, op.deadline) if op.known else (op.begin + op.seconds, inf)
             return ("renewed",), _with(state, [op.index], [chunk._replace(low=low, high=high)])
         return self._failed(state, op, chunk)
@@ -205,6 +207,13 @@ class Spec:
             return ("retrying",), _with(state, [op.index], [Chunk(WAITING, attempts=attempts)])
         low, high = (op.begin, inf) if op.seconds < 0 else (op.begin + op.seconds, op.end + op.seconds)
         return ("retrying",), _with(state, [op.index], [Chunk(RESTING, NOBODY, low, high, attempts)])
+
+
+def _as_long_as_asked(op: Op) -> bool:
+    """Whether a lease is told to last as long as was asked for, from some moment of the call."""
+    if not op.seconds:
+        return True  # the queue's own
+    return op.begin + op.seconds - SLACK_SECONDS <= op.deadline <= op.end + op.seconds + SLACK_SECONDS
 
 
 def shown(state: State) -> tuple[str, int, int, int]:
