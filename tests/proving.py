@@ -14,20 +14,26 @@ def number(name: str, promised: int) -> int:
 
 
 class Kept:
-    """Of the histories of a run the shortest, which may be published, and the last, which shows why the run stopped."""
+    """Of the histories of a run the shortest (or the longest), which may be published, and the last, which shows why
+    the run stopped.
+    """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, longest: bool = False) -> None:
         self.what, self.many = what, 0
-        self.shortest: History | None = None
+        self.chosen: History | None = None
         self.last: History | None = None
+        self._longest = longest
 
     def add(self, history: History) -> None:
         self.many += 1
         self.last = history
-        if self.shortest is None or len(history.lines) < len(self.shortest.lines):
-            self.shortest = history
+        if self.chosen is None or self._better(len(history.lines), len(self.chosen.lines)):
+            self.chosen = history
+
+    def _better(self, lines: int, than: int) -> bool:
+        return lines > than if self._longest else lines < than
 
     def told(self) -> dict[str, Any]:
         """For the row of the run."""
         part = f"1 of {self.many:,} {self.what}" if self.many > 1 else ""
-        return {"history": self.shortest, "last": self.last, "part": part}
+        return {"history": self.chosen, "last": self.last, "part": part}

@@ -24,7 +24,7 @@ from tests.kill.counting import acknowledged
 from tests.kill.draining import drain
 from tests.kill.follower import Follower
 from tests.kill.recorded import Lines
-from tests.proving import number
+from tests.proving import Kept, number
 
 pytestmark = pytest.mark.real
 
@@ -49,7 +49,9 @@ def plan_of(kind: str, n: int) -> Plan:
             return input_output_error(n, 25)
 
 
-def fails_at(folder: Path, n: int, kind: str, cut: bool, operations: int) -> tuple[Counter[str], bool, int]:
+def fails_at(
+    folder: Path, n: int, kind: str, cut: bool, operations: int, kept: Kept
+) -> tuple[Counter[str], bool, int]:
     """One run, checked, with or without a power cut at its end: what its callers were told, if it came so far, and
     how many calls were acknowledged.
     """
@@ -70,6 +72,7 @@ def fails_at(folder: Path, n: int, kind: str, cut: bool, operations: int) -> tup
     follower.catch_up()
     drain(path, Lines(script.history, script.offset, 1_000_000), script.lives + 1, follower.unknown())
     history = load(script.history)
+    kept.add(history)
     violations = [violation.story(history) for violation in check_history(history)]
     assert not violations, "\n".join([f"{kind} at call {n}", *violations[:5]])
     assert set(script.errors) <= TYPED, script.errors
@@ -87,10 +90,11 @@ def every(folder: Path, step: int, operations: int, record: Callable[..., None])
     script.close()
     assert set(script.errors) <= {"already_ended"}
     told: Counter[str] = Counter()
+    kept = Kept("runs")
     runs = faults = acked = 0
     for n in range(1, calls, step):
         kind = KINDS[runs % len(KINDS)]
-        said, met, more = fails_at(folder / str(n), n, kind, runs // len(KINDS) % 2 == 0, operations)
+        said, met, more = fails_at(folder / str(n), n, kind, runs // len(KINDS) % 2 == 0, operations, kept)
         told += said
         runs += 1
         faults += met
@@ -106,6 +110,7 @@ def every(folder: Path, step: int, operations: int, record: Callable[..., None])
         seed=SEED,
         note=f"a fault at {'every' if step == 1 else f'one in {step}'} of {calls:,} calls of {operations}"
         " operations, each of the next kind",
+        **kept.told(),
     )
 
 
@@ -126,7 +131,7 @@ def test_a_queue_that_refuses_for_ever_after_a_fault_is_found_out(
 
     monkeypatch.setattr(Script, "_step", refusing)
     with pytest.raises(AssertionError, match="the next call is served"):
-        fails_at(tmp_path / "run", 900, "eio", False, 120)
+        fails_at(tmp_path / "run", 900, "eio", False, 120, Kept("runs"))
 
 
 def test_a_fault_at_any_call_of_the_disk_makes_no_false_acknowledgement(

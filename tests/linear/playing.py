@@ -21,6 +21,7 @@ from fairway.testing.history import Begin, End, Header, History, Line, save
 from fairway.testing.linear.checker import check_history
 from fairway.testing.vocabulary import submission_of
 from tests.kill.recorded import Recorded, ticket_of
+from tests.proving import Kept
 
 ROOT = Path(__file__).resolve().parents[2]
 HISTORIES = ROOT / "build" / "proof" / "histories"
@@ -158,21 +159,28 @@ class Game:
         return History([header, *sorted(self.heard.lines, key=lambda line: line.t)])  # type: ignore[union-attr]
 
 
-def play_many(queues: Sequence[fairway.Queue], seeds: range, name: str = "") -> tuple[int, list[str]]:
-    """How many calls were made, and what is wrong; with a name, such histories are kept for `fairway verify`."""
+def play_many(
+    queues: Sequence[fairway.Queue], seeds: range, name: str = "", kept: Kept | None = None
+) -> tuple[int, list[str]]:
+    """How many calls were made, and what is wrong; with a name, such histories are kept for `fairway verify`.
+
+    `kept` gets all until something is wrong.
+    """
     calls, wrong = 0, []
     for seed in seeds:
         history = Game(queues, seed).play()
         calls += len(history.requests)
         violations = check_history(history)
+        if kept is not None and not wrong:
+            kept.add(history)
         if violations:
             told = [violation.story(history) for violation in violations]
-            kept = f"`fairway verify {_kept(history, f'linear-{name}-{seed}')}`" if name else "not kept"
-            wrong.append("\n".join([f"seed {seed}, {kept}", *told]))
+            where = f"`fairway verify {_saved(history, f'linear-{name}-{seed}')}`" if name else "not kept"
+            wrong.append("\n".join([f"seed {seed}, {where}", *told]))
     return calls, wrong
 
 
-def _kept(history: History, name: str) -> Path:
+def _saved(history: History, name: str) -> Path:
     path = HISTORIES / f"{name}.jsonl"
     save(history, path)
     return Path(os.path.relpath(path, ROOT))

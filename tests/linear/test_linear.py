@@ -11,10 +11,11 @@ import pytest
 import fairway
 from fairway.cli.app import run
 from fairway.testing.history import Begin, End, Line, line_bytes
+from fairway.testing.linear.checker import check_history
 from tests.attach.member_script import Child
 from tests.linear.planted import PLANTED
 from tests.linear.playing import Game, play_many
-from tests.proving import number
+from tests.proving import Kept, number
 from tests.server.live import served
 
 pytestmark = pytest.mark.real
@@ -59,9 +60,15 @@ def test_concurrent_calls_on_a_submission_have_an_order(way: str, opened: Opened
 def test_ten_thousand_concurrent_histories_have_an_order(
     way: str, share: float, opened: Opened, record_proof: Callable[..., None]
 ) -> None:
-    many = round(LONG * share)
-    calls, wrong = play_many(opened(way), range(many), way)
-    record_proof(f"concurrent histories, {way}", operations=calls, lost=len(wrong), seed=f"0 to {many - 1}")
+    many, kept = round(LONG * share), Kept("histories", longest=True)
+    calls, wrong = play_many(opened(way), range(many), way, kept)
+    record_proof(
+        f"concurrent histories, {way}",
+        operations=calls,
+        lost=len(wrong),
+        seed=f"0 to {many - 1}",
+        **kept.told(),
+    )
     assert not wrong, "\n".join(wrong[:3])
 
 
@@ -70,9 +77,10 @@ def test_a_queue_without_an_order_is_found_out(
     fault: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     PLANTED[fault](monkeypatch)
-    queues = opened("embedded")
+    queues, kept = opened("embedded"), Kept("histories", longest=True)
     for seed in range(PLANTED_SEEDS_MAX):
-        if play_many(queues, range(seed, seed + 1))[1]:
+        if play_many(queues, range(seed, seed + 1), kept=kept)[1]:
+            assert kept.last is not None and check_history(kept.last), "the one that shows it is kept"
             return
     pytest.fail(f"{PLANTED_SEEDS_MAX} histories did not show that {fault}")
 
