@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,8 @@ PATIENCE_SECONDS = 120.0
 _SCRIPT = """
 import sys
 import fairway
-from tests.work.functions import work_a_little
+from tests.work.functions import told_done, work_a_little
+told_done(fairway.Queue)
 fairway.work(sys.argv[1], work_a_little, batch=4, lease_seconds=1.5)
 """
 
@@ -94,17 +96,21 @@ def weather(folder: Path, kills: int, record: Callable[..., None] = lambda *_, *
     storm = Storm(folder, SEED)
     with fairway.open(storm.path) as q:
         storm.blow(q, kills)
-        wrong = 0
+        wrong, registered = 0, set[str]()
         for place, id in enumerate(storm.submissions):
             found = {result.index: result.data for result in q.results(id)}
             expected = {n: (b"%d of %d" % (n, place))[::-1] for n in range(CHUNKS)}
             wrong += found != expected
+            registered |= {f"{id} {index}" for index in found}
+        done = Counter((folder / "done").read_text().splitlines())
+        # Told done, forgotten, and done again; or told done and not there.
+        wrong += sum(many > 1 or chunk not in registered for chunk, many in done.items())
         stats = q.stats()
     chunks = CHUNKS * len(storm.submissions)
-    print(f"{storm.kills} kills, {storm.hits} in a chunk, {chunks} chunks, {stats.handed} deliveries")
+    print(f"{storm.kills} kills, {storm.hits} in a chunk, {chunks} chunks, {done.total()} told done")
     record(
         "workers killed",
-        operations=chunks + stats.handed + chunks,
+        operations=chunks + done.total(),  # accepted, and told done
         faults=storm.hits,
         lost=wrong,
         seed=SEED,
