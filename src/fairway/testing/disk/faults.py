@@ -65,6 +65,19 @@ def short_write(first: int, error: type[apsw.Error] = apsw.IOError) -> Plan:
     return plan
 
 
+def one_failed_sync(first: int) -> Plan:
+    """The first sync from call `first` on fails; other handles on its file are told by their own next one."""
+    done: list[int] = []
+
+    def plan(call: Call) -> Fault | None:
+        if call.operation != "sync" or call.number < first or done:
+            return None
+        done.append(call.number)
+        return Fault(apsw.IOError)
+
+    return plan
+
+
 def failed_sync(suffix: str = "-wal") -> Plan:
     """Every sync of such a file fails."""
 
