@@ -1319,6 +1319,21 @@ def taken_over(before: int, after: int, attempt: int = 1, *, done: bool = False)
     return s
 
 
+@pytest.mark.parametrize("receipt", [1, 2])
+def test_what_a_batch_names_under_another_receipt_may_be_among_its_rest(receipt: int) -> None:
+    """Then something is completed, and who takes the name over is handed all of it."""
+    s = Story()
+    s.submit(10, 2)
+    s.go("join", 1, consumer="c", run="r")
+    named(s, 1, (10, 0, 2, 1))
+    told = {"outcomes": [["lost", 2]], "failed": [], "rest": 2 * (receipt == 2), "before": 0}
+    parts = [[1, receipt, [[10, 0, 2]]]]
+    s.go("finish", told, consumer="c", consumer_epoch=1, run="", whole=False, parts=parts, failed=[])
+    s.go("join", 2, consumer="c", who="bob")
+    named(s, 1, (10, 0, 2, 1), epoch=2)
+    assert bool(check_named("taken_over_is_halved")(s.history())) is (receipt == 1)
+
+
 @planted
 def taken_over_is_halved() -> Story:
     return taken_over(4, 3)

@@ -195,22 +195,39 @@ class Facts:
     def _gather_batch(self, request: Request) -> None:
         """What a batch names; of the rest nobody says which chunks it is, so all that it was handed may be done."""
         place = 0
-        named: set[ChunkId] = set()
+        named: set[tuple[Receipt, ChunkId]] = set()  # under another receipt it is not settled
         for verb, parts, told in (("complete", "parts", "outcomes"), ("fail", "failed", "failed")):
             outcomes = _unrolled(request.ok[told]) if request.answered else []
             for at, (receipt, id) in enumerate(_named_in(request.args[parts])):
                 outcome = (outcomes[at] if at < len(outcomes) else "missing") if request.answered else ""
                 self.chunk(id).settlings.append(Settling(request, verb, receipt, outcome, place))
-                named.add(id)
+                named.add((receipt, id))
                 place += 1
-        for delivery, _ in self.handed_to(request):
+        for delivery in self._may_be_of(request):
             self._may_complete(request, delivery, named)
 
-    def _may_complete(self, request: Request, delivery: Delivery, named: set[ChunkId]) -> None:
+    def _may_be_of(self, request: Request) -> Iterator[Delivery]:
+        """The reservations that a batch may be about: of its epoch, if that is known, also by an answer nobody saw."""
+        epoch, consumer, end = self.epoch_of(request), request.args["consumer"], request.end
+        asked = {
+            name_of(r)
+            for r in self.history.of("reserve")
+            if r.possible
+            and r.args.get("consumer") == consumer
+            and (not epoch or r.args["consumer_epoch"] == epoch)
+            and (r.begin < end or not request.answered)
+        }
+        return (
+            delivery for delivery in self.deliveries if delivery.named and name_of(delivery.request) in asked
+        )
+
+    def _may_complete(
+        self, request: Request, delivery: Delivery, named: set[tuple[Receipt, ChunkId]]
+    ) -> None:
         """A call completes what is left of a reservation, and does not say what that is."""
-        for id in {id for id, _ in delivery.picks()} - named:
+        for receipt, id in {(delivery.receipt, id) for id, _ in delivery.picks()} - named:
             # A place beyond all results: it has none.
-            settling = Settling(request, "complete", delivery.receipt, "", len(named))
+            settling = Settling(request, "complete", receipt, "", len(named))
             self.chunk(id).settlings.append(settling)
 
     def _gather_views(self) -> None:
