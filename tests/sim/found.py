@@ -136,7 +136,7 @@ FOUND_ON_CLUSTERS: dict[str, tuple[int, str]] = {
     "a settle believes a write that was refused": (8, "nothing_is_raised"),
     "a number that is not stored is not burnt": (98, "nothing_is_raised"),
     "pages are written after their group": (0, "nothing_is_raised"),
-    "the log is trimmed before its groups are in the tables": (0, "nothing_is_lost"),
+    "the log is trimmed before its groups are in the tables": (1, "nothing_is_lost"),
     "a new owner does not carry out the log": (2, "nothing_is_lost"),
     "the pages of the last group are swept": (0, "nothing_is_raised"),
     "writes into the tables do not carry their group's number": (0, "nothing_is_lost"),
