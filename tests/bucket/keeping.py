@@ -80,10 +80,9 @@ def unnamed(found: Kept, index: set[bytes]) -> int:
     return sum(bool(bucket.rows) and place not in index for place, bucket in found.items())
 
 
-def waiting(found: Kept) -> list[bytes]:
-    """The bodies of messages that are neither finished nor dying."""
-    rows = [row for bucket in found.values() for row in bucket.rows]
-    return [row.body or b"" for row in rows if row.status == WAITING]
+def waiting(found: Kept) -> list[KeptRow]:
+    """Messages that are neither finished nor dying."""
+    return [row for bucket in found.values() for row in bucket.rows if row.status == WAITING]
 
 
 def _in_memory(storage: MemoryBuckets, generation: bytes) -> Kept:

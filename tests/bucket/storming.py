@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -114,19 +115,21 @@ def at_rest(queue: fairway.BucketQueue) -> bool:
     return stats.ready + stats.delayed + stats.leased == 0 and not index_of(queue)
 
 
-def end_of(queue: fairway.BucketQueue) -> dict[str, Any]:
-    """What the storage holds at the end, as its port tells it and as it lies there."""
+def end_of(
+    queue: fairway.BucketQueue, label: Callable[[bytes, bytes], str] = Recorded.label
+) -> dict[str, Any]:
+    """What the storage holds at the end, as its port tells it and as it lies there; `label` tells a message."""
     desk = queue._verbs._desk
     generation = desk.queue.generation
     # The index before the buckets: one that is removed in between is no bucket without an entry.
     floor, index = desk.run(s.read(s.ReadQueue(queue.name, generation))).floor, index_of(queue)
     found = keeping.kept(desk._storage, generation)
     stats = queue.stats()
-    dead = [letter.payload.decode() for letter in queue.dead()]
+    dead = [label(bytes.fromhex(letter.id), letter.payload or b"") for letter in queue.dead()]
     assert len(dead) == len(set(dead)), "a dead letter twice"
     return {
         "live": generation.hex(),
-        "waiting": [body.decode() for body in keeping.waiting(found)],
+        "waiting": [label(row.uid, row.body or b"") for row in keeping.waiting(found)],
         "dead": dead,
         "above_floor": sum(bucket > floor for bucket in index),
         "below_floor": sum(bucket <= floor for bucket in index),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairway.testing.bucket.checker import CHECKS, check_history
-from fairway.testing.history import History
+from fairway.testing.history import End, History, Note
 from tests.sim.telling import Story
 
 QUEUE = "q1"
@@ -135,6 +135,17 @@ def completed_or_dead() -> Tale:
     t.take("a")
     t.settle("complete", "a")
     return t.end(dead=("a",))
+
+
+@planted
+def completed_or_dead__told() -> Tale:
+    t = tale()
+    t.put("a")
+    t.take("a")
+    t.settle("give_up", "a", word="dead")
+    t.take("a", version=2)
+    t.settle("complete", "a", version=2)
+    return t.end()
 
 
 @planted
@@ -345,3 +356,40 @@ def test_a_message_dies_of_its_last_delivery_or_is_given_up() -> None:
         failed(1, word="retrying"),
     ):
         assert list(check_named("deaths_have_a_cause")(t.history())) == []
+
+
+def leased_through_a_loss(lost: bool) -> History:
+    """A message is leased twice; then again, renewed and given up, by versions that were given before."""
+    t = tale()
+    t.put("a")
+    t.take("a")
+    t.wait(61.0)
+    t.take("a", version=2, attempts=2)
+    t.settle("release", "a", version=2, word="released")
+    t.take("a", version=4, attempts=2)
+    if lost:
+        t.note("power_loss")
+    t.take("a")
+    t.settle("renew", "a", word="renewed")
+    t.wait(61.0)
+    t.take("a", version=3, attempts=3)
+    t.settle("fail", "a", version=4, word="dead")
+    return t.end(dead=("a",)).history()
+
+
+def test_leases_may_be_forgotten_when_the_power_is_lost() -> None:
+    assert check_history(leased_through_a_loss(True)) == []
+    found = {violation.check for violation in check_history(leased_through_a_loss(False))}
+    assert found >= {"leases_hide", "versions_rise", "stale_receipts_are_refused", "deaths_have_a_cause"}
+
+
+def test_what_was_synced_is_not_forgotten_when_the_power_is_lost() -> None:
+    for name in ("accepted_is_not_lost", "nothing_after_completion__callers_only", "completed_or_dead__told"):
+        history = PLANTED[name]().history()
+        *_, last = (place for place, line in enumerate(history.lines) if isinstance(line, End))
+        lines = [
+            *history.lines[: last - 1],
+            Note(history.lines[last - 1].t, "power_loss"),
+            *history.lines[last - 1 :],
+        ]
+        assert list(check_named(name)(History(lines))), name

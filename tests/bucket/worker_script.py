@@ -33,6 +33,7 @@ class Recorded:
         self._calls = int(who.rsplit("-", 1)[1]) * 1_000_000
         self._takes: dict[int, s.Take] = {}  # of the call under way, by nonce
         self._doubtful: set[int] = set()
+        self.errors: list[str] = []  # the codes of calls that failed
         self._storage = queue._verbs._desk._storage
         self._execute, self._storage.execute = self._storage.execute, self._listen
 
@@ -47,6 +48,7 @@ class Recorded:
             value = function()
         except fairway.FairwayError as error:
             self._write(End(time.time(), call, error=error.code))
+            self.errors.append(error.code)
             return None
         self._write(End(time.time(), call, told(value)))
         return value
@@ -65,14 +67,19 @@ class Recorded:
         for nonce in self._doubtful:
             take = self._takes[nonce]
             missing = [row.uid for row in take.rows if row.uid not in given]
-            held = [uid.decode() for uid in self._held(take, missing)] if missing else []
+            held = self._held(take, missing) if missing else []
             if held:
                 args = {"uids": held, "nonce": f"{nonce:x}", "until": take.lease}
                 self._write(Note(time.time(), "took", args))
         return [f"{nonce:x}" for nonce in self._takes]
 
-    def _held(self, take: s.Take, uids: list[bytes]) -> list[bytes]:
-        """The payloads of rows that a take holds now, as far as the storage says."""
+    @staticmethod
+    def label(uid: bytes, body: bytes) -> str:
+        """How a message is told."""
+        return body.decode()
+
+    def _held(self, take: s.Take, uids: list[bytes]) -> list[str]:
+        """The messages that a take holds now, as far as the storage says."""
         read = s.ReadRows(take.generation, take.bucket, uids)
         with suppress(fairway.FairwayError):
             found = self._execute(read)  # decided first: a take that is half done is done then
@@ -80,7 +87,7 @@ class Recorded:
                 found = self._execute(replace(read, bodies=True))
             if isinstance(found, Bucket):
                 rows = (row for row in found.rows if row.nonce == take.nonce and row.status == WAITING)
-                return [row.body for row in rows if row.body is not None]
+                return [self.label(row.uid, row.body) for row in rows if row.body is not None]
         return []
 
     def _write(self, line: Any) -> None:
@@ -97,8 +104,8 @@ class Recorded:
             bodies = [lease.payload.decode() for lease in leases]
             tickets = [self.ticket(lease) for lease in leases]
             given = [
-                [body, f"{ticket.nonce:x}", ticket.version, ticket.attempts]
-                for body, ticket in zip(bodies, tickets, strict=True)
+                [self.label(ticket.uid, lease.payload), f"{ticket.nonce:x}", ticket.version, ticket.attempts]
+                for lease, ticket in zip(leases, tickets, strict=True)
             ]
             tried = self._tried({ticket.uid for ticket in tickets})
             return {"tried": tried, "skew": 0.0, "leases": given, "bodies": bodies}
@@ -115,7 +122,7 @@ class Recorded:
         if not leases:
             return
         args = {
-            "uids": [lease.payload.decode() for lease in leases],
+            "uids": [self.label(bytes.fromhex(lease.id), lease.payload) for lease in leases],
             "versions": [self.ticket(lease).version for lease in leases],
         }
         verb = {"give_up": lambda x: self.queue.fail(x, "given up", retry=False)}.get(

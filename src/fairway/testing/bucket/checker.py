@@ -4,11 +4,13 @@ Guards: what it reports is proven by the history; a call without an answer may h
 
 Operations: put (uids, bodies, due), redrive (the same, and the letters that become them), take (tried nonces and
 leases: uid, nonce, version, attempts), complete, renew, release, fail, give_up (uids, versions; a word for each), dead,
-purge, delete, create. Notes: took and finished are what the storage carried out, drained is what it holds at the end.
+purge, delete, create. Notes: took and finished are what the storage carried out, drained is what it holds at the end;
+power_loss: what was not synced may be forgotten, as leases are, whose versions are then given again.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +28,12 @@ def _notes(history: History, what: str) -> list[tuple[int, Note]]:
 def _end(history: History) -> dict[str, Any]:
     notes = _notes(history, "drained")
     return notes[-1][1].args if notes else {}
+
+
+def _life(history: History, place: int) -> int:
+    """How often the power was lost before a line."""
+    losses = history.memo.setdefault("losses", [at for at, _ in _notes(history, "power_loss")])
+    return bisect_right(losses, place)
 
 
 def _accepted(history: History) -> dict[str, Request]:
@@ -112,8 +120,15 @@ def check_nothing_after_completion(history: History) -> Iterator[Violation]:
 def check_completed_or_dead(history: History) -> Iterator[Violation]:
     """A message ends once."""
     finished = _finished(history)
-    for uid in sorted(_dead(history) & set(finished)):
+    for uid in sorted((_dead(history) | _told_dead(history)) & set(finished)):
         yield found("completed_or_dead", f"message {uid} is completed and dead", places=(finished[uid],))
+
+
+def _told_dead(history: History) -> set[str]:
+    """Messages of which somebody was told that they are dead."""
+    given_up = [request for request in history.of("fail", "give_up") if request.answered]
+    pairs = (pair for one in given_up for pair in zip(one.args["uids"], one.ok, strict=True))
+    return {uid for uid, word in pairs if word == "dead"}
 
 
 def check_one_dead_letter(history: History) -> Iterator[Violation]:
@@ -186,6 +201,7 @@ def check_leases_hide(history: History) -> Iterator[Violation]:
         for uid in note.args["uids"]:
             earlier, until = before.get(uid, (place, 0.0))
             given_back = any(r.begin < place and not (r.answered and r.end < earlier) for r in back[uid])
+            given_back |= _life(history, earlier) < _life(history, place)
             if until > note.t + skew + 0.001 and not given_back:
                 what = f"message {uid} was taken at {note.t:.3f}, leased until {until:.3f}"
                 yield found("leases_hide", what, places=(earlier, place))
@@ -256,7 +272,10 @@ def check_deaths_have_a_cause(history: History) -> Iterator[Violation]:
         triples = zip(request.args["uids"], request.args["versions"], request.ok or (), strict=False)
         for uid, version, word in triples:
             # A renewal raises the version and counts nothing.
-            _, many = max((one for one in attempts[uid] if one[0] <= version), default=(0, least))
+            until = [one for one in attempts[uid] if one[0] <= version]
+            if _life(history, request.begin):
+                until = [(many, many) for _, many in until]  # which was last their versions do not tell
+            _, many = max(until, default=(0, least))
             if word == "dead" and many < least and given_up.get(uid, request.end) >= request.end:
                 what = f"message {uid} was dead after delivery {many} of {least}"
                 yield found("deaths_have_a_cause", what, request)
@@ -264,9 +283,9 @@ def check_deaths_have_a_cause(history: History) -> Iterator[Violation]:
 
 def check_versions_rise(history: History) -> Iterator[Violation]:
     """No two leases of a message have one version."""
-    seen: dict[tuple[str, int], Request] = {}
+    seen: dict[tuple[str, int, int], Request] = {}
     for request, lease, _ in _leases(history):
-        other = seen.setdefault((lease[0], lease[2]), request)
+        other = seen.setdefault((lease[0], lease[2], _life(history, request.end)), request)
         if other is not request:
             yield found("versions_rise", f"version {lease[2]} of {lease[0]} twice", other, request)
 
@@ -284,6 +303,8 @@ def check_stale_receipts_are_refused(history: History) -> Iterator[Violation]:
             if word in ("lost", "unknown", "already"):
                 continue
             for later, other in taken[uid]:
+                if _life(history, other.end) < _life(history, request.begin):
+                    continue  # forgotten, it may be
                 if later > version and other.end < request.begin and not _said_before(history, request, uid):
                     what = f"{request.op} of {uid} by version {version} after version {later} was out"
                     yield found("stale_receipts_are_refused", what, other, request)
