@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import apsw
 import pytest
 
 import fairway
 from fairway.testing.checker import check_history
-from fairway.testing.disk.faults import Plan, input_output_error, no_space, one_failed_sync, short_write
 from fairway.testing.history import load
+from tests.faults.kinds import KINDS, plan_of
 from tests.faults.places import place, unsound
 from tests.faults.script import Script
 from tests.kill.counting import acknowledged
@@ -33,23 +32,8 @@ CALLS_OF_A_START = 200  # an engine that was thrown away is loaded anew
 REFUSED_AFTER = (
     2  # calls that meet no fault themselves, after the last one: what threads beside the script met
 )
-KINDS = ("eio", "no space", "short write", "eio for a while", "failed sync")
 SYNCS_MIN = 3  # that have to fail in a short form, else nothing is seen of what is done about it
 TYPED = {"store_failed", "store_full", "group_unknown", "already_ended"}
-
-
-def plan_of(kind: str, n: int) -> Plan:
-    match kind:
-        case "eio":
-            return input_output_error(n)
-        case "no space":
-            return no_space(n, 40)
-        case "short write":
-            return short_write(n, apsw.FullError if n % 2 else apsw.IOError)
-        case "failed sync":
-            return one_failed_sync(n)
-        case _:
-            return input_output_error(n, 25)
 
 
 def fails_at(

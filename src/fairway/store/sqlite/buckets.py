@@ -59,7 +59,8 @@ class SqliteBuckets(Doubting):
             try:
                 return READS[type(statement)](connection, statement)
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # SQLite may have ended it where the disk failed
+                    connection.execute("ROLLBACK")
 
     def _see_to_the_log(self) -> None:
         """After a fault, what a read shows may not be on the disk, and somebody answers by what he read."""
