@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import time
@@ -476,7 +477,8 @@ def test_the_list_does_not_ask_for_a_queue_that_is_not_worked_on_here(
     asked: list[object] = []
 
     async def ask(self: LoopPort, command: object) -> None:
-        asked.append(command)
+        if asyncio.get_running_loop() is own._loop:  # the server that all tests share may be watched yet
+            asked.append(command)
         raise fairway.NotOwner("another node")
 
     monkeypatch.setattr(OpenQueue, "here", False)
