@@ -1431,6 +1431,23 @@ def leases_match_callers__of_what_ended() -> Story:
     return counted_leases(2, answer="ended")
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_lease_that_nobody_was_told_of_may_be_counted_until_the_power_is_lost(lost: bool) -> None:
+    """Its call is sent again, and is given something else."""
+    s = Story()
+    s.note("start", clock=BEGIN)
+    s.submit(10)
+    s.submit(11)
+    s.ask("reserve", max=1, lease_seconds=60.0, number=1)
+    told = [submission(10, leased=1), submission(11)]
+    tenants = [{"name": "", "submissions": 2, "waiting": 1, "leased": 1}]
+    s.go("census", census(told, tenants, submissions_active=2, chunks_waiting=1, chunks_leased=1))
+    s.note("power_loss" if lost else "crash")
+    s.note("start", clock=s.t)
+    s.reserve(1, (11, 0, 1, 1), epoch=2, number=1)
+    assert bool(check_named("leases_match_callers")(s.history())) is not lost
+
+
 @planted
 def leases_match_callers__run_out() -> Story:
     return counted_leases(2, wait=61.0)

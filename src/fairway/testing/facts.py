@@ -266,6 +266,16 @@ class Facts:
                 yield delivery, asked
 
     @property
+    def first_hidden(self) -> int:
+        """From where on somebody may hold chunks of which nobody knows, or held them until the power was lost."""
+        hidden = (
+            r.begin
+            for r in self.history.of("reserve")
+            if r.hidden or (len(r.tries) > 1 and r.answered and self.forgotten(r.begin, r.end))
+        )
+        return min(hidden, default=len(self.history.lines))
+
+    @property
     def ends_unnamed(self) -> bool:
         """Whether chunks may have been completed without being named by anybody."""
         trims = any(r.possible and r.args.get("complete") for r in self.history.of("trim"))

@@ -45,13 +45,13 @@ def check_ceilings_hold(history: History) -> list[Violation]:
 def check_limits_open_again(history: History) -> list[Violation]:
     """A reserve under a limit on tenants comes back empty only if the tenant of whatever waits may be at its limit."""
     facts = facts_of(history)
-    hidden = [r.begin for r in history.of("reserve") if r.hidden]
+    hidden = facts.first_hidden
     empty: list[tuple[Request, Try]] = []
     most: dict[int, int] = {}
     for request in history.of("reserve"):
         limit = _limit_of_tenants(strategies_of(facts, request)) if not request.args.get("consumer") else 0
         for one in request.tries if limit else ():
-            surely = not any(begin < one.end for begin in hidden) and not may_have_left(history, request, one)
+            surely = one.end <= hidden and not may_have_left(history, request, one)
             if one.answered and not one.ok["spans"] and surely:
                 empty.append((request, one))
                 most[one.begin] = limit

@@ -107,7 +107,7 @@ def _dead_places(facts: Facts) -> dict[int, list[int]]:
 def check_counters_count(history: History) -> list[Violation]:
     """Between two censuses of one owner its counters rise by what callers were told of, and by no more than may be."""
     facts = facts_of(history)
-    hidden = any(r.hidden for r in history.of("reserve"))
+    hidden = facts.first_hidden < len(history.lines)
     violations: list[Violation] = []
     for first, second in pairwise(r for r in history.of("census") if r.answered):
         if facts.restarted(first.begin, second.end):

@@ -50,7 +50,7 @@ def check_dead_letters_are_listed(history: History) -> list[Violation]:
     listings = [r for r in history.of("list_dead") if r.answered]
     if not listings:
         return []
-    hidden = _first_hidden(facts)
+    hidden = facts.first_hidden
     may_die = _may_be_dead(facts, min(facts.config_ever("attempts_max")))
     told = [(id, fail) for id, chunk in facts.chunks.items() if (fail := _surely_died(chunk))]
     violations: list[Violation] = []
@@ -228,7 +228,7 @@ def _attempts_of(hand: Hand, id: tuple[int, int], least: int) -> int:
 
 def _buried_alive(facts: Facts, least: int) -> list[Violation]:
     """Submissions with more dead chunks than callers gave up or held for a last attempt."""
-    hidden = _first_hidden(facts)
+    hidden = facts.first_hidden
     may_die: dict[int, list[int]] = {}  # by submission
     for id, place in _may_be_dead(facts, least).items():
         may_die.setdefault(id[0], []).append(place)
@@ -240,11 +240,6 @@ def _buried_alive(facts: Facts, least: int) -> list[Violation]:
                 what = f"submission {id} says {view.shown['failed']} dead; at most {most} may be"
                 violations.append(found("deaths_have_a_cause", what, view.request))
     return violations
-
-
-def _first_hidden(facts: Facts) -> int:
-    """From where on somebody may hold chunks of which nobody knows."""
-    return min((r.begin for r in facts.history.of("reserve") if r.hidden), default=len(facts.history.lines))
 
 
 def _may_be_dead(facts: Facts, least: int) -> dict[ChunkId, int]:

@@ -33,7 +33,7 @@ def check_leases_match_callers(history: History) -> list[Violation]:
     facts = facts_of(history)
     if any(id[0] not in facts.tenants for id in facts.chunks):
         return []  # nobody knows whose they are
-    hidden = min((r.begin for r in history.of("reserve") if r.hidden), default=len(history.lines))
+    hidden = facts.first_hidden
     violations: list[Violation] = []
     for census in (r for r in history.of("census") if r.answered):
         out = _out_at(facts, census)

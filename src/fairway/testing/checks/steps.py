@@ -33,7 +33,7 @@ def check_earlier_steps_come_first(history: History) -> list[Violation]:
     facts = facts_of(history)
     if history.header.window or not any(_steps(facts, delivery) for delivery in facts.deliveries):
         return []
-    hidden = min((r.begin for r in history.of("reserve") if r.hidden), default=len(history.lines))
+    hidden = facts.first_hidden
     waiting: dict[int, dict[ChunkId, Witness]] = {}
     for id, witness in sorted(witnesses_of(history).items()):
         waiting.setdefault(id[0], {})[id] = witness
