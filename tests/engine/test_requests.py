@@ -186,6 +186,23 @@ def test_a_refused_call_may_be_repeated_under_its_number() -> None:
     assert desk.call(Reserve(1), client, 1).spans
 
 
+def test_a_reserve_that_is_repeated_describes_what_left_memory_while_it_was_looked_up() -> None:
+    """One of its submissions has left before, and is looked up; the other leaves meanwhile."""
+    desk = Desk(window=2, fetched=1)
+    ids = [desk.submit(tenant) for tenant in "abcdef"]
+    client = desk.register()
+    call = Call(Reserve(10, lease_seconds=1.0), client, 1)
+    told = desk.call(call.command, client, 1)
+    desk.pass_time(5.0)
+    desk.call(Pause(True, "a", 0))
+    lookups = desk.engine.lookups(call)
+    assert lookups.runs == ids[:1] and ids[1] in desk.state.runs
+    desk.call(Pause(True, "b", 0))
+    assert ids[1] not in desk.state.runs
+    again = answer(desk.engine.execute(call, desk.now, lookups.read(desk.store)))
+    assert again.runs == told.runs and set(again.runs) == set(ids[:2])
+
+
 def test_a_reserve_that_found_nothing_may_be_repeated_under_its_number() -> None:
     desk = Desk()
     client = desk.register()

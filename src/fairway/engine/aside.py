@@ -67,6 +67,11 @@ class Aside:
         if self.tickets.begun > self.tickets.oldest:
             self.left[run.id] = (self.tickets.begun, run)
 
+    def lately(self, id: int) -> Run | None:
+        """A run that left while a read is out that was begun without looking for it."""
+        found = self.left.get(id)
+        return None if found is None else found[1]
+
     def comes_back(self, id: int) -> Run | None:
         """A run that left while a read is out that may not have seen its last changes."""
         found = self.left.pop(id, None)

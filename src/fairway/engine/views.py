@@ -171,7 +171,7 @@ def described_again(state: State, reply: Reserved, found: Found) -> Reserved:
     """A reservation that is handed back, with its submissions; only those that were purged are left out."""
     known: dict[int, Described] = {}
     for id in {span[0] for span in reply.spans}:
-        run = state.runs.get(id) or state.recent_ends.get(id)
+        run = state.runs.get(id) or state.recent_ends.get(id) or state.aside.lately(id)
         if run is not None:
             known[id] = run.described
         elif id in found.runs:
