@@ -68,7 +68,7 @@ class Aside:
             self.left[run.id] = (self.tickets.begun, run)
 
     def lately(self, id: int) -> Run | None:
-        """A run that left while a read is out that was begun without looking for it."""
+        """A run that left while a read is out, which may have been begun without looking for it."""
         found = self.left.get(id)
         return None if found is None else found[1]
 

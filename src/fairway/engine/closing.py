@@ -92,8 +92,8 @@ def close(state: State, range_id: int) -> Closing | None:
     """Close the filling group; None if there is nothing to store and nobody to answer."""
     filling, number = state.filling, state.number
     carries = state.aside.slice is not None
-    dirty = state.dirty.urgent or filling.drops or filling.puts or state.given != state.closed_given
-    if filling.empty and not dirty and not carries:
+    changed = state.dirty.urgent or filling.drops or filling.puts or state.given != state.closed_given
+    if filling.empty and not changed and not carries:
         if not filling.drafts:
             return None
         state.filling = Filling()

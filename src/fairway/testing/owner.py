@@ -77,10 +77,10 @@ class Owner:
             self._execute(sent, call, now, None)
             return
         self.looks.append(Look(sent, call, lookups))
-        if not (linger and late):
+        if not linger:
+            self.execute_look(now, -1)
+        elif not late:
             self._look(self.looks[-1])
-        if self.looks and not linger:
-            self._execute_look(self.looks.pop(), now)
 
     def _look(self, look: Look) -> None:
         """The store is read; what may be a later owner's is not looked at."""
@@ -97,11 +97,9 @@ class Owner:
         """Carry out one of them."""
         if self.looks[which].found is None:
             self._look(self.looks[which])
-        if self.looks:
-            self._execute_look(self.looks.pop(which), now)
-
-    def _execute_look(self, look: Look, now: float) -> None:
-        self._execute(look.sent, look.call, now, look.found)
+        if self.looks:  # else it was seen that the queue is another's
+            look = self.looks.pop(which)
+            self._execute(look.sent, look.call, now, look.found)
 
     def _execute(self, sent: Any, call: Call, now: float, found: Found | None) -> None:
         draft = self.engine.execute(call, now, found)

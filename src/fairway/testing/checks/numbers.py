@@ -119,7 +119,7 @@ def check_clients_are_remembered(history: History) -> list[Violation]:
     for request, one in unknown:
         heard = [r for r in history.requests if _is_heard(facts, r, request.client, one)]
         now = facts.clock_high(one.end, one.end_t)
-        last = max(heard, key=lambda r: facts.heard_at(r), default=None)
+        last = max(heard, key=facts.heard_at, default=None)
         gone = left.get(request.client, one.end) < one.end
         if last is not None and not gone and now - facts.heard_at(last) < silent - SLACK_SECONDS:
             what = (
